@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes from the ring -> struct mt_event. Trusts nothing. */
+#ifndef MT_DECODE_H
+#define MT_DECODE_H
+
+#include "model.h"
+
+/* What a site number (BPF cookie) stands for. */
+struct mt_site {
+	const struct mt_callsite *cs; /* NULL: number not in use */
+};
+
+/* Site numbers -> callsites. Numbers are dense from 1; a number is never used twice. */
+struct mt_sites {
+	struct mt_site *v;
+	uint32_t n, cap;
+};
+
+int mt_sites_add(struct mt_sites *s, const struct mt_callsite *cs, uint32_t *ret_number);
+void mt_sites_free(struct mt_sites *s);
+
+struct mt_decode_stats {
+	uint64_t records;   /* ring records taken */
+	uint64_t malformed; /* dropped whole: bad size, unknown site, kind not of that callsite */
+	uint64_t unknown;   /* well formed, of a kind this version does not know: skipped */
+};
+
+/*
+ * Decodes one ring record and calls cb for each event in it, in order.
+ * cb's non-zero return stops and is returned. A malformed record is counted and is no error
+ * (returns 0): its hit still shows as a gap if nothing of it could be used.
+ */
+typedef int (*mt_decode_cb)(void *ctx, const struct mt_event *ev);
+int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats, const void *data,
+		     size_t len, mt_decode_cb cb, void *ctx);
+
+#endif
