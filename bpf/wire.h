@@ -16,7 +16,7 @@ enum mt_wire_kind {
 	MT_WIRE_FORK = 3,	 /* payload: struct mt_wire_life; a new process (not a thread) */
 	MT_WIRE_EXEC = 4,	 /* payload: struct mt_wire_life */
 	MT_WIRE_COMM = 5,	 /* payload: struct mt_wire_life; comm is the new name */
-	MT_WIRE_MAPS = 6,	 /* payload: none; the process mapped code */
+	MT_WIRE_MAPS = 6,	 /* kept free: a process mapped code (userspace watches by perf events) */
 	MT_WIRE_FOREIGN = 16,	 /* kept for foreign USDT sites */
 };
 

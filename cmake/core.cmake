@@ -10,13 +10,53 @@ add_custom_command(
 
 add_library(montrace_core STATIC
   ${MT_GEN}/perfetto.pb-c.c
-  userspace/strings.c
-  userspace/elfnotes.c
-  userspace/filter.c
+  userspace/cmd_dump.c
+  userspace/cmd_dump_json.c
+  userspace/cmd_list.c
+  userspace/cmd_list_json.c
+  userspace/cmd_summary.c
+  userspace/cmd_summary_out.c
   userspace/decode.c
-  userspace/spans.c
+  userspace/elfnotes.c
+  userspace/elfnotes_elf.c
+  userspace/elfnotes_foreign.c
+  userspace/elfnotes_iter.c
+  userspace/elfnotes_native.c
+  userspace/filter.c
+  userspace/glob.c
+  userspace/log.c
+  userspace/model.c
+  userspace/names.c
   userspace/out.c
   userspace/pftrace.c
+  userspace/pftrace_event.c
+  userspace/pftrace_head.c
+  userspace/pftrace_intern.c
+  userspace/pftrace_loss.c
+  userspace/pftrace_track.c
+  userspace/procinfo.c
+  userspace/procinfo_list.c
+  userspace/procinfo_maps.c
+  userspace/ptread.c
+  userspace/ptread_args.c
+  userspace/ptread_clock.c
+  userspace/ptread_event.c
+  userspace/ptread_packet.c
+  userspace/ptread_state.c
+  userspace/ptread_track.c
+  userspace/spans.c
+  userspace/spans_life.c
+  userspace/spans_span.c
+  userspace/spans_stack.c
+  userspace/spans_table.c
+  userspace/strings.c
+  userspace/timeline.c
+  userspace/timeline_args.c
+  userspace/timeline_text.c
+  userspace/timeline_tree.c
+  userspace/tracedir.c
+  userspace/tracedir_name.c
+  userspace/tracedir_walk.c
 )
 target_include_directories(montrace_core SYSTEM PUBLIC ${MT_GEN})
 target_link_libraries(montrace_core PUBLIC mt_flags PkgConfig::PROTOBUF_C PkgConfig::ZLIB)

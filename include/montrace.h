@@ -24,9 +24,13 @@
  *      semaphore, thunks and notes of its own, all in the section group of its function: what the linker
  *      drops, it drops whole. No names, so nothing can collide over files, templates or LTO.
  *  H4  The record is complete in the caller's stack before the probe is called: reading it cannot fault.
- *  H5  No locks, no allocation, errno is kept: good in signal handlers (MONTRACE_LOG formats with
- *      vsnprintf, which is not).
+ *  H5  No locks, no allocation, errno is kept: good in signal handlers, given 6 KiB of stack (MONTRACE_LOG
+ *      formats with vsnprintf, which is not; nor is a first hit in a library that was dlopened and uses
+ *      montrace_thread_name: libc may allocate its thread-local storage then).
  *  H6  Strings are copied up to MONTRACE_MAX_TEXT bytes; what is cut is flagged.
+ *
+ * Names and formats must be plain string literals (adjacent ones are joined), for they go through the
+ * assembler: of the escapes it knows \n \t \r \b \f \\ \" \ooo \xhh, no more; no L"", u8"", R"()".
  *
  * Not done here: other byte orders and 32-bit; reading the values of a callsite that was not armed.
  * All of it is described in docs/probes.md.
@@ -211,27 +215,27 @@ struct montrace_span {
  * Makes span *s (struct montrace_span): (s, level, "name", fields...). _IN: (s, parent, level, ...) below
  * another span; _ROOT: explicitly without parent. Otherwise its parent is what the thread is in.
  */
-#define MONTRACE_SPAN(s, level, ...) MT__SPAN(s, 0, NULL, 0, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_SPAN(s, level, ...) MT__SPAN(s, 0, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
 #define MONTRACE_SPAN_IN(s, parent, level, ...) \
 	MT__SPAN(s, MONTRACE_RF_PARENT, parent, 0, level, __COUNTER__, __VA_ARGS__)
-#define MONTRACE_SPAN_ROOT(s, level, ...) MT__SPAN(s, MONTRACE_RF_ROOT, NULL, 0, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_SPAN_ROOT(s, level, ...) MT__SPAN(s, MONTRACE_RF_ROOT, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
 #define MONTRACE_USER_SPAN(s, level, ...) \
-	MT__SPAN(s, 0, NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
+	MT__SPAN(s, 0, MT__NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
 
 /* Fields that are known only later: (s, fields...). */
 #define MONTRACE_SPAN_RECORD(s, ...) MT__SPAN_RECORD(s, __COUNTER__, "record", __VA_ARGS__)
 
 /* A root span whose events also go to a flight recording of their own: (s, "subject", capacity in events). */
 #define MONTRACE_RECORDING(s, subject, capacity)                                                          \
-	MT__SPAN_(s, MONTRACE_RF_ROOT, NULL, MONTRACE_CLASS_RECORDING, 0, MONTRACE_INFO, __COUNTER__, \
+	MT__SPAN_(s, MONTRACE_RF_ROOT, MT__NULL, MONTRACE_CLASS_RECORDING, 0, MONTRACE_INFO, __COUNTER__, \
 		  "recording", MT_STR("subject", subject), MT_U64("capacity", capacity))
 
 /* Something that happened: (level, "message", fields...); in the thread's current span, or _IN, or in none. */
-#define MONTRACE_EVENT(level, ...) MT__EVENT(0, NULL, 0, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_EVENT(level, ...) MT__EVENT(0, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
 #define MONTRACE_EVENT_IN(parent, level, ...) \
 	MT__EVENT(MONTRACE_RF_PARENT, parent, 0, level, __COUNTER__, __VA_ARGS__)
-#define MONTRACE_EVENT_ROOT(level, ...) MT__EVENT(MONTRACE_RF_ROOT, NULL, 0, level, __COUNTER__, __VA_ARGS__)
-#define MONTRACE_USER_EVENT(level, ...) MT__EVENT(0, NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_EVENT_ROOT(level, ...) MT__EVENT(MONTRACE_RF_ROOT, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_USER_EVENT(level, ...) MT__EVENT(0, MT__NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
 
 /* printf-like event; formats only when armed. The format must be a literal. */
 #define MONTRACE_LOG(level, ...) MT__LOG(0, level, __COUNTER__, __VA_ARGS__)
@@ -240,7 +244,62 @@ struct montrace_span {
 /* A value over time: ("name", number). */
 #define MONTRACE_COUNTER(name, ...) MT__COUNTER(__COUNTER__, name, MT_AS("value", __VA_ARGS__))
 
+/* ---- Preprocessor: over the fields ---------------------------------------------------------------- */
+
+#define MT__S_(...) #__VA_ARGS__
+#define MT__S(...) MT__S_(__VA_ARGS__)
+#define MT__CAT_(a, b) a##b
+#define MT__CAT(a, b) MT__CAT_(a, b)
+#define MT__UNWRAP(...) __VA_ARGS__
+
+/* Number of arguments after the first; a name says what is wrong with more than 16. */
+#define MT__N(...)                                                                                          \
+	MT__N_(__VA_ARGS__, more_than_16_fields, more_than_16_fields, more_than_16_fields,                  \
+	       more_than_16_fields, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define MT__N_(n, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, x, ...) x
+#define MT__HEAD(...) MT__HEAD_(__VA_ARGS__, 0)
+#define MT__HEAD_(x, ...) x
+
+/* M(i, field) for each field; i is an expression. */
+#define MT__EACH_0(M, i, n)
+#define MT__EACH_1(M, i, n, f) M(i, f)
+#define MT__EACH_2(M, i, n, f, ...) M(i, f) MT__EACH_1(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_3(M, i, n, f, ...) M(i, f) MT__EACH_2(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_4(M, i, n, f, ...) M(i, f) MT__EACH_3(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_5(M, i, n, f, ...) M(i, f) MT__EACH_4(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_6(M, i, n, f, ...) M(i, f) MT__EACH_5(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_7(M, i, n, f, ...) M(i, f) MT__EACH_6(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_8(M, i, n, f, ...) M(i, f) MT__EACH_7(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_9(M, i, n, f, ...) M(i, f) MT__EACH_8(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_10(M, i, n, f, ...) M(i, f) MT__EACH_9(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_11(M, i, n, f, ...) M(i, f) MT__EACH_10(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_12(M, i, n, f, ...) M(i, f) MT__EACH_11(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_13(M, i, n, f, ...) M(i, f) MT__EACH_12(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_14(M, i, n, f, ...) M(i, f) MT__EACH_13(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_15(M, i, n, f, ...) M(i, f) MT__EACH_14(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH_16(M, i, n, f, ...) M(i, f) MT__EACH_15(M, i + 1, n, __VA_ARGS__)
+#define MT__EACH(M, ...) MT__CAT(MT__EACH_, MT__N(__VA_ARGS__))(M, 0, __VA_ARGS__)
+
+#ifdef __cplusplus
+#define MT__CAST(type, ...) static_cast<type>(__VA_ARGS__)
+#define MT__NULL nullptr
+#define MT__ASSERT(what, text) static_assert(what, text)
+#else
+#define MT__CAST(type, ...) ((type)(__VA_ARGS__))
+#define MT__NULL NULL
+#define MT__ASSERT(what, text) _Static_assert(what, text)
+#endif
+
 #if MONTRACE_ENABLED
+
+#include <errno.h>
+#include <sys/auxv.h>
+
+#if defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#endif
 
 /* ---- What a callsite is made of ------------------------------------------------------------------- */
 
@@ -260,7 +319,8 @@ struct montrace__val {
 
 /* kind, number of fields, number of the thunk, which fields are text: one constant. */
 #define MT__DESC(kind, nfields, slot, texts) \
-	((uint32_t)(kind) | (uint32_t)(nfields) << 8 | (uint32_t)(slot) << 13 | (uint32_t)(texts) << 16)
+	(MT__CAST(uint32_t, kind) | MT__CAST(uint32_t, nfields) << 8 | MT__CAST(uint32_t, slot) << 13 | \
+	 MT__CAST(uint32_t, texts) << 16)
 
 #define MT__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MT__ARMED(cs) MT__UNLIKELY(__atomic_load_n(&(cs)->sem, __ATOMIC_RELAXED))
@@ -276,6 +336,19 @@ struct montrace__val {
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The functions of a module, one copy each (weak, hidden); described where they are defined. */
+MT__COLD MT__NOSAN void montrace__emit_v1(const struct montrace__cs *cs, uint32_t desc, uint32_t flags,
+					  uint64_t span, uint64_t parent, const struct montrace__val *vals);
+MT__COLD void montrace__announce_v1(uint64_t now);
+MT__COLD void montrace__fire_v1(const struct montrace__cs *cs, uint32_t desc, uint32_t flags, uint64_t span,
+				uint64_t parent, const struct montrace__val *vals);
+MT__COLD uint64_t montrace__id_v1(void);
+MT__COLD uint64_t montrace__span_id_v1(struct montrace_span *s, uint32_t *late);
+MT__COLD void montrace__span_fire_v1(struct montrace_span *s, uint32_t kind);
+__attribute__((format(printf, 5, 6))) MT__COLD void montrace__log_v1(const struct montrace__cs *cs,
+								     uint32_t desc, uint32_t flags,
+								     uint64_t parent, const char *fmt, ...);
 
 /* Next span id of this module, 0 = not seeded yet. */
 MT__SHARED uint64_t montrace__ids_v1 = 0;
@@ -298,16 +371,19 @@ struct montrace__thread {
 MT__SHARED struct montrace__name montrace__process_v1 = {0, 0, 0, {{0}, {0}}};
 MT__SHARED struct montrace__name montrace__execution_v1 = {0, 0, 0, {{0}, {0}}};
 MT__SHARED __thread struct montrace__thread montrace__thread_v1 = {0, 0, {0}};
+/* 1 = this module named something, 2 = a thread: who names nothing looks at nothing. */
+MT__SHARED uint32_t montrace__named_v1 = 0;
 
-/* A clock that costs little: the cycle counter. About a second = 2^31 (x86-64), 2^25 (arm64) ticks. */
+/* A clock that costs little, the cycle counter, in steps of about a second. */
 static inline uint64_t montrace__ticks(void)
 {
 #if defined(__x86_64__)
 	return __builtin_ia32_rdtsc() >> 31;
 #else
-	uint64_t t;
+	uint64_t t, hz;
 	__asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(t));
-	return t >> 25;
+	__asm__("mrs %0, cntfrq_el0" : "=r"(hz));
+	return t >> (hz > 200000000 ? 30 : 25); /* 1 GHz; 24 to 100 MHz */
 #endif
 }
 
@@ -371,17 +447,19 @@ MT__COLD MT__NOSAN void montrace__emit_v1(const struct montrace__cs *cs, uint32_
 /* Tells the names that are due. */
 MT__COLD void montrace__announce_v1(uint64_t now)
 {
-	struct montrace__thread *t = &montrace__thread_v1;
 	struct montrace__name *names[2];
 	int i;
 
-	if (t->cs && t->last != now) {
+	if (__atomic_load_n(&montrace__named_v1, __ATOMIC_RELAXED) & 2) {
+		struct montrace__thread *t = &montrace__thread_v1;
 		struct montrace__val v;
-		t->last = now;
-		v.v = (uintptr_t)t->text;
-		v.n = MONTRACE__CSTR;
-		if (MT__ARMED(t->cs))
+
+		if (t->cs && t->last != now && MT__ARMED(t->cs)) {
+			t->last = now;
+			v.v = (uintptr_t)t->text;
+			v.n = MONTRACE__CSTR;
 			montrace__emit_v1(t->cs, MT__DESC(MONTRACE_KIND_THREAD_NAME, 1, 0, 1), 0, 0, 0, &v);
+		}
 	}
 	names[0] = &montrace__process_v1;
 	names[1] = &montrace__execution_v1;
@@ -390,17 +468,15 @@ MT__COLD void montrace__announce_v1(uint64_t now)
 		uint64_t last = __atomic_load_n(&names[i]->last, __ATOMIC_RELAXED);
 		struct montrace__val v;
 
-		if (!cs || last == now ||
+		if (!cs || last == now || !MT__ARMED(cs) ||
 		    !__atomic_compare_exchange_n(&names[i]->last, &last, now, 0, __ATOMIC_RELAXED,
 						 __ATOMIC_RELAXED))
 			continue;
 		v.v = (uintptr_t)names[i]->text[__atomic_load_n(&names[i]->current, __ATOMIC_ACQUIRE) & 1];
 		v.n = MONTRACE__CSTR;
-		if (MT__ARMED(cs))
-			montrace__emit_v1(cs,
-					  MT__DESC(i ? MONTRACE_KIND_EXECUTION_ID : MONTRACE_KIND_PROCESS_NAME,
-						   1, 0, 1),
-					  0, 0, 0, &v);
+		montrace__emit_v1(
+			cs, MT__DESC(i ? MONTRACE_KIND_EXECUTION_ID : MONTRACE_KIND_PROCESS_NAME, 1, 0, 1), 0,
+			0, 0, &v);
 	}
 }
 
@@ -408,18 +484,20 @@ MT__COLD void montrace__announce_v1(uint64_t now)
 MT__COLD void montrace__fire_v1(const struct montrace__cs *cs, uint32_t desc, uint32_t flags, uint64_t span,
 				uint64_t parent, const struct montrace__val *vals)
 {
-	uint64_t now = montrace__ticks();
+	uint32_t named = __atomic_load_n(&montrace__named_v1, __ATOMIC_RELAXED);
 
-	if ((montrace__thread_v1.cs && montrace__thread_v1.last != now) ||
-	    (__atomic_load_n(&montrace__process_v1.cs, __ATOMIC_RELAXED) &&
-	     __atomic_load_n(&montrace__process_v1.last, __ATOMIC_RELAXED) != now) ||
-	    (__atomic_load_n(&montrace__execution_v1.cs, __ATOMIC_RELAXED) &&
-	     __atomic_load_n(&montrace__execution_v1.last, __ATOMIC_RELAXED) != now))
-		montrace__announce_v1(now);
+	if (named) {
+		uint64_t now = montrace__ticks();
+
+		if ((named & 2 && montrace__thread_v1.cs && montrace__thread_v1.last != now) ||
+		    (__atomic_load_n(&montrace__process_v1.cs, __ATOMIC_RELAXED) &&
+		     __atomic_load_n(&montrace__process_v1.last, __ATOMIC_RELAXED) != now) ||
+		    (__atomic_load_n(&montrace__execution_v1.cs, __ATOMIC_RELAXED) &&
+		     __atomic_load_n(&montrace__execution_v1.last, __ATOMIC_RELAXED) != now))
+			montrace__announce_v1(now);
+	}
 	montrace__emit_v1(cs, desc, flags, span, parent, vals);
 }
-
-unsigned long getauxval(unsigned long); /* libc, <sys/auxv.h> */
 
 /*
  * A new span id: one counter per module. Each module (executable, library, a library loaded again) starts
@@ -432,7 +510,7 @@ MT__COLD uint64_t montrace__id_v1(void)
 	uint64_t id = __atomic_load_n(&montrace__ids_v1, __ATOMIC_RELAXED);
 
 	if (!id) {
-		const unsigned char *random = (const unsigned char *)getauxval(25 /* AT_RANDOM */);
+		const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 		uint64_t key[2] = {0, 0}, x, zero = 0;
 		int i;
 
@@ -488,18 +566,19 @@ MT__COLD void montrace__span_fire_v1(struct montrace_span *s, uint32_t kind)
 	montrace__fire_v1(s->cs, MT__DESC(kind, 0, kind - MONTRACE_KIND_SPAN_NEW, 0), flags, id, 0, NULL);
 }
 
-__attribute__((format(printf, 5, 6))) MT__COLD void montrace__log_v1(const struct montrace__cs *cs,
-								     uint32_t desc, uint32_t flags,
-								     uint64_t parent, const char *fmt, ...)
+/* A formatted event. */
+MT__COLD void montrace__log_v1(const struct montrace__cs *cs, uint32_t desc, uint32_t flags, uint64_t parent,
+			       const char *fmt, ...)
 {
 	char text[MONTRACE_MAX_TEXT + 1];
 	struct montrace__val v;
 	__builtin_va_list ap;
-	int n;
+	int n, error = errno;
 
 	__builtin_va_start(ap, fmt);
 	n = __builtin_vsnprintf(text, sizeof(text), fmt, ap);
 	__builtin_va_end(ap);
+	errno = error;
 	v.v = (uintptr_t)text;
 	v.n = n < 0 ? 0 : (uint64_t)n;
 	montrace__fire_v1(cs, desc, flags, 0, parent, &v);
@@ -539,14 +618,10 @@ static inline struct montrace__val montrace__v_str(const char *p)
 {
 	return montrace__v_strn(p, MONTRACE__CSTR);
 }
-static inline struct montrace__val montrace__v_bytes(const void *p)
-{
-	return montrace__v_strn(p, MONTRACE__CSTR);
-}
 
-#define MT__VAL_montrace__i64(...) montrace__v_i64((int64_t)(__VA_ARGS__))
-#define MT__VAL_montrace__u64(...) montrace__v_u64((uint64_t)(__VA_ARGS__))
-#define MT__VAL_montrace__f64(...) montrace__v_f64((double)(__VA_ARGS__))
+#define MT__VAL_montrace__i64(...) montrace__v_i64(MT__CAST(int64_t, __VA_ARGS__))
+#define MT__VAL_montrace__u64(...) montrace__v_u64(MT__CAST(uint64_t, __VA_ARGS__))
+#define MT__VAL_montrace__f64(...) montrace__v_f64(MT__CAST(double, __VA_ARGS__))
 #define MT__VAL_montrace__bool(...) montrace__num((__VA_ARGS__) ? 1 : 0)
 #define MT__VAL_montrace__str(...) montrace__v_str(__VA_ARGS__)
 #define MT__VAL_montrace__strn(p, n) montrace__v_strn(p, n)
@@ -565,6 +640,19 @@ static inline struct montrace__val montrace__v_bytes(const void *p)
 #define MT__TYPE_montrace__auto(...) montrace__auto_type(__VA_ARGS__)
 
 #ifdef __cplusplus
+/* Text with a length of its own: std::string, string_view and their like. */
+template <class S>
+inline auto montrace__v_str(const S &s) -> decltype((void)s.size(), (void)static_cast<const char *>(s.data()),
+						    montrace__val())
+{
+	return montrace__v_strn(s.data(), s.size());
+}
+/* Values on their way: a temporary, so that temporaries in a field's expression live until they were read. */
+template <unsigned N> struct montrace__vals {
+	montrace__val v[N];
+	const montrace__val *at() const { return v; }
+};
+
 /* Overloads choose; the type is the size of what an overload that is never called returns. */
 inline montrace__val montrace__auto_val(bool v) { return montrace__num(v); }
 inline montrace__val montrace__auto_val(char v) { return montrace__v_i64(v); }
@@ -582,9 +670,11 @@ inline montrace__val montrace__auto_val(float v) { return montrace__v_f64(v); }
 inline montrace__val montrace__auto_val(double v) { return montrace__v_f64(v); }
 inline montrace__val montrace__auto_val(long double v) { return montrace__v_f64((double)v); }
 inline montrace__val montrace__auto_val(const char *v) { return montrace__v_str(v); }
-template <class S> inline auto montrace__auto_val(const S &s) -> decltype((void)s.size(), montrace__v_strn(s.data(), 0))
+inline montrace__val montrace__auto_val(char *v) { return montrace__v_str(v); }
+template <class T> montrace__val montrace__auto_val(T *) = delete; /* not bool: say what you mean */
+template <class S> inline auto montrace__auto_val(const S &s) -> decltype(montrace__v_str<S>(s))
 {
-	return montrace__v_strn(s.data(), s.size());
+	return montrace__v_str<S>(s);
 }
 typedef char montrace__t_i64[MONTRACE_TYPE_I64];
 typedef char montrace__t_u64[MONTRACE_TYPE_U64];
@@ -607,8 +697,11 @@ montrace__t_f64 &montrace__auto_t(float);
 montrace__t_f64 &montrace__auto_t(double);
 montrace__t_f64 &montrace__auto_t(long double);
 montrace__t_str &montrace__auto_t(const char *);
-template <class S> auto montrace__auto_t(const S &s) -> decltype((void)s.size(), (void)s.data(), (*(montrace__t_str *)0));
-#define montrace__auto_type(...) ((int)sizeof(montrace__auto_t(__VA_ARGS__)))
+montrace__t_str &montrace__auto_t(char *);
+template <class T> montrace__t_str &montrace__auto_t(T *) = delete;
+template <class S>
+auto montrace__auto_t(const S &s) -> decltype(montrace__v_str<S>(s), (*(montrace__t_str *)0));
+#define montrace__auto_type(...) static_cast<int>(sizeof(montrace__auto_t(__VA_ARGS__)))
 #else
 static inline struct montrace__val montrace__v_bool(_Bool v)
 {
@@ -617,63 +710,46 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 #define MT__GENERIC(x, b, i, u, f, s)                                                                    \
 	_Generic((x), _Bool: b, char: i, signed char: i, short: i, int: i, long: i, long long: i,        \
 		 unsigned char: u, unsigned short: u, unsigned: u, unsigned long: u,                     \
-		 unsigned long long: u, float: f, double: f, long double: f, char *: s, const char *: s, \
-		 unsigned char *: s, const unsigned char *: s)
+		 unsigned long long: u, float: f, double: f, long double: f, char *: s, const char *: s)
 #define montrace__auto_val(...)                                                                     \
 	MT__GENERIC(__VA_ARGS__, montrace__v_bool, montrace__v_i64, montrace__v_u64, montrace__v_f64, \
-		    montrace__v_bytes)                                                              \
+		    montrace__v_str)                                                                \
 	(__VA_ARGS__)
 #define montrace__auto_type(...)                                                                  \
 	MT__GENERIC(__VA_ARGS__, MONTRACE_TYPE_BOOL, MONTRACE_TYPE_I64, MONTRACE_TYPE_U64,        \
 		    MONTRACE_TYPE_F64, MONTRACE_TYPE_STR)
 #endif
 
-/* ---- Preprocessor: over the fields ---------------------------------------------------------------- */
+/* ---- Fields into assembly and values ---------------------------------------------------------------- */
 
-#define MT__S_(...) #__VA_ARGS__
-#define MT__S(...) MT__S_(__VA_ARGS__)
-#define MT__CAT_(a, b) a##b
-#define MT__CAT(a, b) MT__CAT_(a, b)
-#define MT__UNWRAP(...) __VA_ARGS__
-
-/* Number of arguments after the first; a name says what is wrong with more than 16. */
-#define MT__N(...)                                                                                          \
-	MT__N_(__VA_ARGS__, more_than_16_fields, more_than_16_fields, more_than_16_fields,                  \
-	       more_than_16_fields, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
-#define MT__N_(n, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, x, ...) x
-#define MT__HEAD(...) MT__HEAD_(__VA_ARGS__, 0)
-#define MT__HEAD_(x, ...) x
-
-#define MT__EACH_0(M, n)
-#define MT__EACH_1(M, n, f0) M(0, f0)
-#define MT__EACH_2(M, n, f0, f1) M(0, f0) M(1, f1)
-#define MT__EACH_3(M, n, f0, f1, f2) M(0, f0) M(1, f1) M(2, f2)
-#define MT__EACH_4(M, n, f0, f1, f2, f3) M(0, f0) M(1, f1) M(2, f2) M(3, f3)
-#define MT__EACH_5(M, n, f0, f1, f2, f3, f4) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4)
-#define MT__EACH_6(M, n, f0, f1, f2, f3, f4, f5) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5)
-#define MT__EACH_7(M, n, f0, f1, f2, f3, f4, f5, f6) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6)
-#define MT__EACH_8(M, n, f0, f1, f2, f3, f4, f5, f6, f7) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7)
-#define MT__EACH_9(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8)
-#define MT__EACH_10(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9)
-#define MT__EACH_11(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9) M(10, f10)
-#define MT__EACH_12(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9) M(10, f10) M(11, f11)
-#define MT__EACH_13(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9) M(10, f10) M(11, f11) M(12, f12)
-#define MT__EACH_14(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9) M(10, f10) M(11, f11) M(12, f12) M(13, f13)
-#define MT__EACH_15(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9) M(10, f10) M(11, f11) M(12, f12) M(13, f13) M(14, f14)
-#define MT__EACH_16(M, n, f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15) M(0, f0) M(1, f1) M(2, f2) M(3, f3) M(4, f4) M(5, f5) M(6, f6) M(7, f7) M(8, f8) M(9, f9) M(10, f10) M(11, f11) M(12, f12) M(13, f13) M(14, f14) M(15, f15)
-#define MT__EACH(M, ...) MT__CAT(MT__EACH_, MT__N(__VA_ARGS__))(M, __VA_ARGS__)
+/* Assembly of a text. Not .asciz: assemblers differ on whether "a" "b" is one text then. */
+#define MT__TEXT(x) ".ascii " MT__S(x) "\n.byte 0\n"
 
 #define MT__F_NAME(i, f) MT__F_NAME_ f
-#define MT__F_NAME_(t, k, a) ".asciz " MT__S(k) "\n"
-#define MT__F_TYPE(i, f) | (uint64_t)(MT__F_TYPE_ f) << (4 * i)
+#define MT__F_NAME_(t, k, a) MT__TEXT(k)
+#define MT__F_LITERAL(i, f) MT__F_LITERAL_ f
+#define MT__F_LITERAL_(t, k, a) +sizeof("" k "")
+#define MT__F_TYPE(i, f) | MT__CAST(uint64_t, MT__F_TYPE_ f) << (4 * (i))
 #define MT__F_TYPE_(t, k, a) MT__TYPE_##t a
-#define MT__F_TEXT(i, f) | (uint32_t)((MT__F_TYPE_ f) >= MONTRACE_TYPE_STR) << i
+#define MT__F_TEXT(i, f) | MT__CAST(uint32_t, (MT__F_TYPE_ f) >= MONTRACE_TYPE_STR) << (i)
 #define MT__F_VAL(i, f) MT__F_VAL_ f,
 #define MT__F_VAL_(t, k, a) MT__VAL_##t a
 
 #define MT__TYPES(...) (UINT64_C(0) MT__EACH(MT__F_TYPE, __VA_ARGS__))
 #define MT__TEXTS(...) (UINT32_C(0) MT__EACH(MT__F_TEXT, __VA_ARGS__))
-#define MT__VALS(...) {MT__EACH(MT__F_VAL, __VA_ARGS__) montrace__num(0)}
+#ifdef __cplusplus
+#define MT__VALS(...) \
+	(montrace__vals<MT__N(__VA_ARGS__) + 1>{{MT__EACH(MT__F_VAL, __VA_ARGS__) montrace__num(0)}}.at())
+#else
+#define MT__VALS(...) ((const struct montrace__val[]){MT__EACH(MT__F_VAL, __VA_ARGS__) montrace__num(0)})
+#endif
+/* What must hold for a callsite: says so in words where the assembler would not. */
+#define MT__CHECK(level, ...)                                                                               \
+	MT__ASSERT((level) >= MONTRACE_TRACE && (level) <= MONTRACE_ERROR,                                  \
+		   "the level must be a constant, MONTRACE_TRACE to MONTRACE_ERROR");                       \
+	MT__ASSERT(sizeof("" MT__HEAD(__VA_ARGS__) "") + sizeof("" MONTRACE_TARGET "")                      \
+				   MT__EACH(MT__F_LITERAL, __VA_ARGS__) < 8192,                             \
+		   "texts of the callsite are too long")
 
 /* ---- Assembly of a callsite ----------------------------------------------------------------------- */
 
@@ -733,7 +809,7 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 #define MT__TEXT_NOTE(key, ...)                                                                            \
 	MT__ASM(".pushsection .note.montrace,\"?\",@note\n.balign 4\n.4byte 9,995f-994f,2\n"               \
 		".asciz \"montrace\"\n.balign 4\n994: .4byte 1," MT__S(key) "\n"                           \
-		".asciz " MT__S(MT__HEAD(__VA_ARGS__)) "\n.asciz " MT__S(MONTRACE_TARGET) "\n.asciz " MT__S(__FILE__) "\n"  \
+		MT__TEXT(MT__HEAD(__VA_ARGS__)) MT__TEXT(MONTRACE_TARGET) MT__TEXT(__FILE__)               \
 		MT__EACH(MT__F_NAME, __VA_ARGS__) "995: .balign 4\n.popsection\n")
 
 #define MT__SITE_NOTE(out, class_, level, flags, key, types, nfields, nprobes, thunks, stapsdt)             \
@@ -751,8 +827,8 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 		"\n.4byte 0\n.byte " MT__TYPE_BYTES "\n995: .balign 4\n.popsection\n" stapsdt MT__LEA       \
 		: "=r"(out)                                                                                 \
 		: [montrace_class] "i"(class_), [montrace_level] "i"(level), [montrace_flags] "i"(flags),   \
-		  [montrace_types0] "i"((int)((types) & 0xffffffff)),                                           \
-		  [montrace_types1] "i"((int)((types) >> 32)))
+		  [montrace_types0] "i"(MT__CAST(int, (types) & 0xffffffff)),                                           \
+		  [montrace_types1] "i"(MT__CAST(int, (types) >> 32)))
 
 #define MT__TB(half, i) "(%c[montrace_types" #half "]>>" #i ")&15"
 #define MT__TYPE_HALF(half)                                                                              \
@@ -762,7 +838,8 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 
 /* Both notes; out = address of the callsite. probes: MT__PROBES_*; the rest: name and fields. */
 #define MT__SITE(out, class_, level, flags, key, probes, ...)                                      \
-	MT__TEXT_NOTE(key, __VA_ARGS__);                                           \
+	MT__CHECK(level, __VA_ARGS__);                                                             \
+	MT__TEXT_NOTE(key, __VA_ARGS__);                                                           \
 	MT__SITE_(out, class_, level, flags, key, MT__TYPES(__VA_ARGS__), MT__S(MT__N(__VA_ARGS__)), probes)
 #define MT__SITE_(out, class_, level, flags, key, types, nfields, probes) \
 	MT__SITE__(out, class_, level, flags, key, types, nfields, MT__UNWRAP probes)
@@ -774,9 +851,8 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 /* Fires if armed; nothing is evaluated otherwise. */
 #define MT__FIRE(cs, kind, slot, rflags, span, parent, ...)                                                \
 	do {                                                                                               \
-		struct montrace__val montrace__v[] = MT__VALS(__VA_ARGS__);                                \
 		montrace__fire_v1(cs, MT__DESC(kind, MT__N(__VA_ARGS__), slot, MT__TEXTS(__VA_ARGS__)), rflags, \
-				  span, parent, montrace__v);                                              \
+				  span, parent, MT__VALS(__VA_ARGS__));                                    \
 	} while (0)
 
 /* ---- Scopes --------------------------------------------------------------------------------------- */
@@ -790,7 +866,7 @@ static inline void montrace__scope_left(const struct montrace__cs *cs)
 /* The callsite if it fired, else NULL: an end is told only if its begin was. */
 #define MT__SCOPE_ENTER(flags, level, key, ...)                                                         \
 	__extension__({                                                                                           \
-		const struct montrace__cs *montrace__c, *montrace__fired = NULL;                        \
+		const struct montrace__cs *montrace__c, *montrace__fired = MT__NULL;                        \
 		MT__SITE(montrace__c, MONTRACE_CLASS_SCOPE, level, MT__FLAGS(flags), key,               \
 			 (MT__PROBES_SCOPE), __VA_ARGS__);                                              \
 		if (MT__ARMED(montrace__c)) {                                                           \
@@ -835,7 +911,7 @@ static inline void montrace__scope_end(const struct montrace__cs **cs)
 		if (MT__ARMED(montrace__c)) {                                                               \
 			montrace__s->id = montrace__id_v1();                                                \
 			MT__FIRE(montrace__c, MONTRACE_KIND_SPAN_NEW, 0, rflags, montrace__s->id,           \
-				 montrace__span_id_v1(parent, NULL), __VA_ARGS__);                          \
+				 montrace__span_id_v1(parent, MT__NULL), __VA_ARGS__);                          \
 		}                                                                                           \
 	} while (0)
 
@@ -878,7 +954,7 @@ static inline void montrace_close(struct montrace_span *s)
 			 (MT__PROBES_ONE("event")), __VA_ARGS__);                                             \
 		if (MT__ARMED(montrace__c))                                                                   \
 			MT__FIRE(montrace__c, MONTRACE_KIND_EVENT, 0, rflags, 0,                              \
-				 montrace__span_id_v1(parent, NULL), __VA_ARGS__);                            \
+				 montrace__span_id_v1(parent, MT__NULL), __VA_ARGS__);                            \
 	} while (0)
 
 #define MT__LOG(flags, level, key, ...)                                                                       \
@@ -894,6 +970,7 @@ static inline void montrace_close(struct montrace_span *s)
 #define MT__COUNTER(key, ...)                                                                               \
 	do {                                                                                                \
 		const struct montrace__cs *montrace__c;                                                     \
+		MT__ASSERT(MT__TYPES(__VA_ARGS__) <= MONTRACE_TYPE_F64, "a counter is a number");           \
 		MT__SITE(montrace__c, MONTRACE_CLASS_COUNTER, MONTRACE_INFO,                                \
 			 MT__FLAGS(MONTRACE_CSF_DEFAULT_LEVEL), key, (MT__PROBES_ONE("counter")),           \
 			 __VA_ARGS__);                                                                      \
@@ -907,6 +984,8 @@ static inline void montrace__copy(char *dst, size_t cap, const char *src)
 {
 	size_t n = 0;
 
+	if (!src)
+		src = "";
 	while (n + 1 < cap && src[n]) {
 		dst[n] = src[n];
 		n++;
@@ -922,6 +1001,7 @@ static inline void montrace__set_name(struct montrace__name *n, const struct mon
 	__atomic_store_n(&n->current, next, __ATOMIC_RELEASE);
 	__atomic_store_n(&n->last, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&n->cs, cs, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&montrace__named_v1, 1, __ATOMIC_RELAXED);
 	if (MT__ARMED(cs))
 		montrace__announce_v1(montrace__ticks());
 }
@@ -936,6 +1016,7 @@ static inline __attribute__((unused)) void montrace_thread_name(const char *name
 	montrace__copy(montrace__thread_v1.text, sizeof(montrace__thread_v1.text), name);
 	montrace__thread_v1.last = 0;
 	montrace__thread_v1.cs = cs;
+	__atomic_fetch_or(&montrace__named_v1, 3, __ATOMIC_RELAXED);
 	if (MT__ARMED(cs))
 		montrace__announce_v1(montrace__ticks());
 }
@@ -960,15 +1041,69 @@ static inline __attribute__((unused)) void montrace_execution_id(const char *id)
 	montrace__set_name(&montrace__execution_v1, cs, id);
 }
 
-#else /* !MONTRACE_ENABLED: nothing */
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
-#define MT__SCOPE(...) ((void)0)
-#define MT__SPAN(s, ...) ((void)((s)->id = 0, (s)->cs = NULL))
-#define MT__SPAN_(s, ...) ((void)((s)->id = 0, (s)->cs = NULL))
-#define MT__SPAN_RECORD(s, ...) ((void)(s))
-#define MT__EVENT(...) ((void)0)
-#define MT__LOG(...) ((void)0)
-#define MT__COUNTER(...) ((void)0)
+#else /* !MONTRACE_ENABLED: nothing; but what was written is still compiled, so it stays correct and used */
+
+#define MT__USE_montrace__i64(...) (void)(__VA_ARGS__);
+#define MT__USE_montrace__u64(...) (void)(__VA_ARGS__);
+#define MT__USE_montrace__f64(...) (void)(__VA_ARGS__);
+#define MT__USE_montrace__bool(...) (void)(__VA_ARGS__);
+#define MT__USE_montrace__str(...) (void)(__VA_ARGS__);
+#define MT__USE_montrace__strn(p, n) (void)(p), (void)(n);
+#define MT__USE_montrace__debug(...) (void)(__VA_ARGS__);
+#define MT__USE_montrace__debugn(p, n) (void)(p), (void)(n);
+#define MT__USE_montrace__auto(...) (void)(__VA_ARGS__);
+#define MT__F_USE(i, f) MT__F_USE_ f
+#define MT__F_USE_(t, k, a) MT__USE_##t a
+
+#define MT__NOTHING(...)                                    \
+	do {                                                \
+		if (0) {                                    \
+			MT__EACH(MT__F_USE, __VA_ARGS__)    \
+		}                                           \
+	} while (0)
+#define MT__SCOPE(flags, level, key, ...) MT__NOTHING(__VA_ARGS__)
+#define MT__SPAN(s, rflags, parent, flags, level, key, ...) MT__SPAN_(s, rflags, parent, 0, flags, level, key, __VA_ARGS__)
+#define MT__SPAN_(s, rflags, parent, class_, flags, level, key, ...)      \
+	do {                                                              \
+		struct montrace_span *montrace__s = (s);                  \
+		montrace__s->id = 0;                                      \
+		montrace__s->cs = MT__NULL;                               \
+		if (0) {                                                  \
+			(void)(parent);                                   \
+			MT__EACH(MT__F_USE, __VA_ARGS__)                  \
+		}                                                         \
+	} while (0)
+#define MT__SPAN_RECORD(s, key, ...)                        \
+	do {                                                \
+		if (0) {                                    \
+			(void)(s);                          \
+			MT__EACH(MT__F_USE, __VA_ARGS__)    \
+		}                                           \
+	} while (0)
+#define MT__EVENT(rflags, parent, flags, level, key, ...)   \
+	do {                                                \
+		if (0) {                                    \
+			(void)(parent);                     \
+			MT__EACH(MT__F_USE, __VA_ARGS__)    \
+		}                                           \
+	} while (0)
+#ifdef __cplusplus
+extern "C"
+#endif
+#ifdef __GNUC__
+	__attribute__((format(printf, 1, 2)))
+#endif
+	void montrace__unused_log(const char *fmt, ...); /* is nowhere: never called */
+#define MT__LOG(flags, level, key, ...)                     \
+	do {                                                \
+		if (0)                                      \
+			montrace__unused_log(__VA_ARGS__);  \
+	} while (0)
+#define MT__COUNTER(key, ...) MT__NOTHING(__VA_ARGS__)
 static inline void montrace_enter(struct montrace_span *s)
 {
 	(void)s;

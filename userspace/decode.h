@@ -10,7 +10,7 @@ struct mt_site {
 	const struct mt_callsite *cs; /* NULL: number not in use */
 };
 
-/* Site numbers -> callsites. Numbers are dense from 1; a number is never used twice. */
+/* Site numbers -> callsites. Numbers are dense from 1 (v[0] is number 1); a number is never used twice. */
 struct mt_sites {
 	struct mt_site *v;
 	uint32_t n, cap;
@@ -33,5 +33,11 @@ struct mt_decode_stats {
 typedef int (*mt_decode_cb)(void *ctx, const struct mt_event *ev);
 int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats, const void *data,
 		     size_t len, mt_decode_cb cb, void *ctx);
+
+/*
+ * Head of a ring record, for who must react to a kind that makes no event (MT_WIRE_MAPS makes none and is
+ * not counted as malformed or unknown). ret_kind: enum mt_wire_kind, as a number. -EINVAL if it is no record.
+ */
+int mt_decode_peek(const void *data, size_t len, uint8_t *ret_kind, uint32_t *ret_tgid, uint64_t *ret_time);
 
 #endif

@@ -99,8 +99,8 @@ struct mt_pt_event {
 	enum mt_pt_kind kind;
 	bool has_ts;
 	bool has_name;
-	bool is_double; /* counter: .d counts */
-	uint64_t ts;    /* boot time, ns (as far as the file's clocks can be related, else as written) */
+	bool is_double;  /* counter: .d counts */
+	uint64_t ts;     /* boot time, ns (as far as the file's clocks can be related, else as written) */
 	uint64_t offset; /* of the packet in the file */
 	uint32_t seq;
 	const struct mt_pt_track *track;
@@ -120,11 +120,11 @@ struct mt_pt_event {
 
 /* What was read, and what could not be. Counted in packets or events. */
 struct mt_ptread_info {
-	uint64_t bytes;     /* good ones: where the last whole packet ends */
-	uint64_t packets;   /* those inside compressed packets included */
-	uint64_t truncated; /* bytes of a torn packet at the end */
-	uint64_t padding;   /* zero bytes at the end */
-	const char *why;    /* static text after -EBADMSG, else "" */
+	uint64_t bytes;      /* good ones: where the last whole packet ends */
+	uint64_t packets;    /* those inside compressed packets included */
+	uint64_t truncated;  /* bytes of a torn packet at the end */
+	uint64_t padding;    /* zero bytes at the end */
+	const char *why;     /* static text after -EBADMSG, else "" */
 	uint64_t bad_offset; /* where the packet with the error begins, after -EBADMSG */
 
 	uint64_t events;         /* begin, end, instant, counter */

@@ -72,17 +72,20 @@ static inline int pt_map_add(struct pt_map *m, uint64_t seed, uint64_t key, uint
 	return 0;
 }
 
-static inline void pt_map_reset(struct pt_map *m)
-{
-	if (m->n)
-		memset(m->v, 0, m->cap * sizeof(*m->v));
-	m->n = 0;
-}
-
 static inline void pt_map_free(struct pt_map *m)
 {
 	free(m->v);
 	*m = (struct pt_map){0};
+}
+
+/* Empties it. A table much larger than what was in it is given back, so that emptying stays cheap. */
+static inline void pt_map_reset(struct pt_map *m)
+{
+	if (m->cap > 64 && m->n < m->cap / 16)
+		pt_map_free(m);
+	if (m->n)
+		memset(m->v, 0, m->cap * sizeof(*m->v));
+	m->n = 0;
 }
 
 #endif

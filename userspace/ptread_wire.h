@@ -19,8 +19,8 @@ struct pt_wire {
  */
 struct pt_field {
 	uint32_t tag;
-	uint64_t u;            /* varint, fixed64, fixed32 */
-	struct pt_wire data;   /* length-delimited */
+	uint64_t u;          /* varint, fixed64, fixed32 */
+	struct pt_wire data; /* length-delimited */
 };
 
 #define PT_VARINT(n) ((uint32_t)(n) << 3 | 0)
@@ -78,6 +78,8 @@ static inline int pt_next(struct pt_wire *w, struct pt_field *f)
 	if (tag < 8 || tag > UINT32_MAX)
 		return -EBADMSG;
 	f->tag = (uint32_t)tag;
+	f->u = 0;
+	f->data = (struct pt_wire){w->p, w->p};
 	switch (tag & 7) {
 	case 0:
 		r = pt_varint(w, &f->u);

@@ -31,6 +31,8 @@ struct mt_process {
 	const char *cmdline;      /* never NULL */
 	const char *execution_id; /* "" unless the program gave one */
 	void *sink_data;
+	uint8_t end_reason;   /* enum mt_end_reason; set before gone(): MT_END_PROCESS, _EXEC, _DETACH */
+	uint32_t exit_status; /* wait(2) status, with MT_END_PROCESS */
 };
 
 struct mt_thread {
@@ -122,6 +124,20 @@ struct mt_loss {
 	const char *cause; /* "ring full", ... or "" if not known for these */
 };
 
+/*
+ * A span was made (scopes are not told: begin() says all). Comes before its first slice, and also if it is
+ * never entered: as a parent it counts all the same. No thread: who made it may not be known to the sink.
+ */
+struct mt_span_new {
+	struct mt_process *process;
+	uint64_t time;
+	uint64_t span;   /* as in struct mt_slice */
+	uint64_t parent; /* the same of its parent, 0 = none */
+	const struct mt_callsite *cs;
+	uint32_t nvalues;
+	const struct mt_value *values;
+};
+
 struct mt_sink;
 
 struct mt_sink_ops {
@@ -139,6 +155,11 @@ struct mt_sink_ops {
 	int (*flush)(struct mt_sink *s, uint64_t now);
 	/* Ends the trace and frees s. NULL is fine. Returns the first error there ever was. */
 	int (*free)(struct mt_sink *s);
+	/* The span was made; nothing more will be heard of it (closed or forgotten; its slices have ended). */
+	int (*span_new)(struct mt_sink *s, const struct mt_span_new *n);
+	int (*span_close)(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time);
+	/* A remark of the tool on the trace as a whole: why it was written, where its window starts. */
+	int (*mark)(struct mt_sink *s, uint64_t time, struct mt_str text);
 };
 
 struct mt_sink {

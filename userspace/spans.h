@@ -47,7 +47,7 @@ struct mt_spans_stats {
 
 struct mt_spans;
 
-/* sink stays the caller's; it must outlive the spans. *ret_spans: mt_spans_free. */
+/* opts: NULL = all defaults. sink stays the caller's; it must outlive the spans. *ret_spans: mt_spans_free. */
 int mt_spans_new(const struct mt_spans_opts *opts, struct mt_sink *sink, struct mt_spans **ret_spans);
 
 /* Takes one event. Returns 0, -ENOMEM, or the sink's error (state stays sound, the caller may go on). */
@@ -56,7 +56,8 @@ int mt_spans_feed(struct mt_spans *s, const struct mt_event *ev);
 /*
  * Says that `total` hits were lost in all, as the kernel side counted (sum over causes): what the gaps
  * have not shown yet (a thread's last records) is told to the sink as a loss without thread.
- * cause as in struct mt_loss. May be called again with a higher total.
+ * cause as in struct mt_loss. May be called again with a higher total. Call it when the ring is drained: a
+ * gap that shows only afterwards is told at its place as well.
  */
 int mt_spans_lost_total(struct mt_spans *s, uint64_t total, uint64_t time, const char *cause);
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes -> armed callsites. Finds the files that a process has mapped as code, reads their notes, asks
+ * the filter, puts probes where it says yes, and knows afterwards what is armed and what is not, and why.
+ */
+#ifndef MT_ATTACH_H
+#define MT_ATTACH_H
+
+#include "decode.h"
+#include "elfnotes.h"
+#include "filter.h"
+
+struct bpf_program;
+struct mt_attach;
+
+struct mt_attach_opts {
+	const struct bpf_program *multi;  /* for uprobe_multi links; NULL: kernel has none */
+	const struct bpf_program *single; /* for one link per site */
+	bool pid_filter; /* links can be limited to one process */
+	bool nop5;	 /* the kernel turns probes on 5-byte nops into calls: use them where vouched for */
+	bool everybody;	 /* one link for all processes of a file (children are followed) */
+	struct mt_sites *sites; /* numbers of armed probes are added here; outlives the attach */
+};
+
+int mt_attach_new(const struct mt_attach_opts *opts, struct mt_attach **ret_attach);
+
+/* Detaches everything and frees; NULL is fine. Callsites given out (in sites, in events) are gone then. */
+void mt_attach_free(struct mt_attach *a);
+
+/* The filter for mt_attach_arm; stays the caller's. */
+void mt_attach_set_filter(struct mt_attach *a, const struct mt_filter *f);
+
+/*
+ * Reads the notes of what pid has mapped (only files not seen before). *ret_new: how many of its files
+ * with callsites this attach did not know; may be NULL. -ESRCH, -EACCES, -ENOMEM.
+ */
+int mt_attach_scan(struct mt_attach *a, uint32_t pid, uint32_t *ret_new);
+
+/* Arms what scan found for pid and the filter lets through and is not armed yet. -ENOMEM; failures of
+   single sites are no error, they are in the report. */
+int mt_attach_arm(struct mt_attach *a, uint32_t pid);
+
+/* Takes away the probes of one process (it ended, or is to be traced no more). */
+void mt_attach_drop(struct mt_attach *a, uint32_t pid);
+
+/* Detaches everything; reports and callsites stay. */
+void mt_attach_detach(struct mt_attach *a);
+
+/* What became of the callsites of a file. */
+struct mt_attach_file {
+	const char *path;	 /* as mapped; raw */
+	const struct mt_elfnotes *notes;
+	uint32_t callsites;
+	uint32_t user_facing;	 /* of them, for the filter set */
+	uint32_t armed;
+	uint32_t by_mode;	 /* not armed: mode user */
+	uint32_t by_directive;	 /* not armed: a directive, or mode off */
+	uint32_t failed;	 /* not armed: the kernel refused one of its probes */
+	int error;		 /* ... the last -errno that it gave, 0 if none */
+	const bool *callsite_failed; /* per callsite; NULL: none */
+	bool nop5;		 /* probes sit on the 5-byte nops */
+};
+
+/* Calls cb for each file with callsites; non-zero stops and is returned. */
+int mt_attach_each(const struct mt_attach *a, int (*cb)(void *ctx, const struct mt_attach_file *f), void *ctx);
+
+/* Sums over all files. path and notes are NULL. */
+void mt_attach_total(const struct mt_attach *a, struct mt_attach_file *ret_total);
+
+#endif

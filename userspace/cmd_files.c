@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cmd_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd_dump.h"
+#include "cmd_list.h"
+#include "cmd_summary.h"
+#include "elfnotes.h"
+#include "filter.h"
+#include "procinfo.h"
+
+/* ---- list ----------------------------------------------------------------------------------------- */
+
+static int list_fd(int fd, const char *path, const struct mt_filter *filter, const struct mt_options *o, bool quiet,
+		   struct mt_log *log)
+{
+	struct mt_elfnotes *n;
+	int err = mt_elfnotes_read(fd, MT_ELF_NATIVE | MT_ELF_FOREIGN, 1, &n);
+
+	if (err == -ENOEXEC && quiet)
+		return 0;
+	if (err) {
+		mt_log_error(log, "%s: %s", path, err == -ENOEXEC ? "not an ELF file of a known kind" : strerror(-err));
+		return err;
+	}
+	if (n->nprobes || !quiet)
+		err = mt_list_print(stdout, n, path, filter, o->json ? MT_LIST_JSON : 0);
+	if (err)
+		mt_log_error(log, "list: %s", strerror(-err));
+	mt_elfnotes_free(n);
+	return err;
+}
+
+static int list_pid(uint32_t pid, const struct mt_filter *filter, const struct mt_options *o, struct mt_log *log)
+{
+	struct mt_proc_files files = {0};
+	int proc = -1, dir = -1, fd, err;
+	size_t i;
+
+	err = mt_proc_open(NULL, &proc);
+	if (!err)
+		err = mt_proc_pid(proc, pid, &dir);
+	if (!err)
+		err = mt_proc_files(dir, &files);
+	if (err) {
+		mt_log_error(log, "process %u: %s", pid, err == -ESRCH ? "does not exist" : strerror(-err));
+		goto out;
+	}
+	for (i = 0; i < files.n; i++) {
+		if (mt_proc_open_file(dir, &files.v[i], &fd))
+			continue; /* gone, or not a regular file */
+		err = list_fd(fd, files.v[i].path, filter, o, true, log);
+		close(fd);
+		if (err)
+			break;
+	}
+out:
+	mt_proc_files_free(&files);
+	if (dir >= 0)
+		close(dir);
+	if (proc >= 0)
+		close(proc);
+	return err;
+}
+
+int mt_cmd_list(const struct mt_options *o, const struct mt_environment *env, struct mt_log *log)
+{
+	struct mt_filter_opts fo = {
+		.mode = o->mode_given ? o->mode : MT_MODE_DEV,
+		.user_prefixes = o->user_prefixes,
+		.n_user_prefixes = o->n_user_prefixes,
+		.directives = o->filter ? o->filter : env->filter,
+		.compat_prefix = o->compat_prefix,
+	};
+	struct mt_filter *filter;
+	const char *why = "";
+	size_t pos = 0;
+	int err, i, fd, failed = 0;
+
+	err = mt_filter_new(&fo, &filter, &pos, &why);
+	if (err) {
+		mt_log_error(log, "filter: %s at `%s`", why, fo.directives ? fo.directives + pos : "");
+		return 1;
+	}
+	for (i = 0; i < o->nfiles; i++) {
+		fd = open(o->files[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0) {
+			mt_log_error(log, "%s: %s", o->files[i], strerror(errno));
+			failed = 1;
+			continue;
+		}
+		failed |= !!list_fd(fd, o->files[i], filter, o, false, log);
+		close(fd);
+	}
+	for (i = 0; i < (int)o->npids; i++)
+		failed |= !!list_pid(o->pids[i], filter, o, log);
+	mt_filter_free(filter);
+	return failed;
+}
+
+/* ---- dump, summary -------------------------------------------------------------------------------- */
+
+typedef int (*reader)(FILE *out, int fd, const char *name, unsigned flags);
+
+static int read_trace(const struct mt_options *o, struct mt_log *log, reader fn, unsigned flags)
+{
+	const char *path = o->files[0];
+	bool std = !strcmp(path, "-");
+	int fd = std ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), err;
+
+	if (fd < 0) {
+		mt_log_error(log, "%s: %s", path, strerror(errno));
+		return 1;
+	}
+	err = fn(stdout, fd, std ? "standard input" : path, flags);
+	if (!std)
+		close(fd);
+	if (err == -EPIPE)
+		return 1; /* who reads our output has had enough */
+	if (err)
+		mt_log_error(log, "%s: %s", path,
+			     err == -EBADMSG ? "not a Perfetto trace, or damaged: see above for what could be read"
+					     : strerror(-err));
+	return err ? 1 : 0;
+}
+
+int mt_cmd_dump(const struct mt_options *o, struct mt_log *log)
+{
+	return read_trace(o, log, mt_dump, o->json ? MT_DUMP_JSON : 0);
+}
+
+int mt_cmd_summary(const struct mt_options *o, struct mt_log *log)
+{
+	return read_trace(o, log, mt_summary, o->json ? MT_SUMMARY_JSON : 0);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside cmd_list: what both forms print (cmd_list.c), the JSON form (cmd_list_json.c). */
+#ifndef MT_CMD_LIST_INT_H
+#define MT_CMD_LIST_INT_H
+
+#include "cmd_list.h"
+
+/* Foreign probes of one provider and name. */
+struct mt_list_group {
+	const struct mt_probe *const *sites;
+	uint32_t n;
+};
+
+struct mt_list {
+	FILE *f;
+	const struct mt_elfnotes *n;
+	const char *path;
+	const struct mt_filter *filter;
+	const struct mt_probe **foreign; /* by provider, name, address */
+	struct mt_list_group *groups;
+	uint32_t ngroups;
+	uint32_t armed;
+};
+
+#define MT_LIST_VERDICT_MAX 512
+
+/* "armed", or why not; into buf. */
+const char *mt_list_verdict(const struct mt_list *l, const struct mt_callsite *cs, char *buf);
+const char *mt_list_machine(const struct mt_elfnotes *n);
+void mt_list_json(const struct mt_list *l);
+
+#endif

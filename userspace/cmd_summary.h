@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `montrace-bpf summary FILE [--json]`: what is in a trace, in numbers. */
+#ifndef MT_CMD_SUMMARY_H
+#define MT_CMD_SUMMARY_H
+
+#include <stdio.h>
+
+enum { MT_SUMMARY_JSON = 1 };
+
+/*
+ * For each span name: count, total, self (total less the slices directly inside), min, p50, p99, max
+ * (exact, nearest rank), sorted by total; open slices are counted apart and have no duration. Then
+ * instants by name, counters (last, min, max), threads, losses, and how the file ends.
+ *
+ * MT_SUMMARY_JSON: one object a line, types trace, span, instant, counter, thread, then truncated or
+ * error; times in ns.
+ *
+ * Returns as mt_dump().
+ */
+int mt_summary(FILE *out, int fd, const char *name, unsigned flags);
+
+#endif

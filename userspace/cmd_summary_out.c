@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+
+#include "cmd_summary_int.h"
+
+#define MS_WIDTH 13
+
+static void put_name(FILE *out, const struct mt_timeline *tl, uint32_t name)
+{
+	fputs("  ", out);
+	if (mt_tl_text(tl, name).len)
+		tl_safe(out, mt_tl_text(tl, name));
+	else
+		fputs("(no name)", out);
+	putc('\n', out);
+}
+
+static void text_spans(FILE *out, const struct summary *s)
+{
+	if (!s->nspans)
+		return;
+	fprintf(out, "\n%10s %8s %*s %*s %*s %*s %*s %*s  %s\n", "count", "open", MS_WIDTH, "total ms",
+		MS_WIDTH, "self ms", MS_WIDTH, "min ms", MS_WIDTH, "p50 ms", MS_WIDTH, "p99 ms", MS_WIDTH,
+		"max ms", "span");
+	for (uint32_t i = 0; i < s->nspans; i++) {
+		const struct summary_span *sp = &s->spans[i];
+		const uint64_t ns[] = {sp->total, sp->self, sp->min, sp->p50, sp->p99, sp->max};
+
+		fprintf(out, "%10" PRIu64 " %8" PRIu64, sp->count, sp->open);
+		for (int k = 0; k < 6; k++) {
+			putc(' ', out);
+			if (sp->count)
+				tl_ms(out, ns[k], MS_WIDTH);
+			else
+				fprintf(out, "%*s", MS_WIDTH, "-");
+		}
+		put_name(out, s->tl, sp->name);
+	}
+}
+
+static void text_instants(FILE *out, const struct summary *s)
+{
+	if (!s->ninstants)
+		return;
+	fprintf(out, "\n%10s  %s\n", "count", "instant");
+	for (uint32_t i = 0; i < s->ninstants; i++) {
+		fprintf(out, "%10" PRIu64, s->instants[i].count);
+		put_name(out, s->tl, s->instants[i].name);
+	}
+}
+
+static void text_counters(FILE *out, const struct summary *s)
+{
+	if (!s->ncounters)
+		return;
+	fprintf(out, "\n%10s %20s %20s %20s  %s\n", "count", "last", "min", "max", "counter");
+	for (uint32_t i = 0; i < s->ncounters; i++) {
+		const struct summary_counter *c = &s->counters[i];
+		const struct mt_tl_track *t = &s->tl->tracks[c->track];
+
+		if (c->is_double)
+			fprintf(out, "%10" PRIu64 " %20.10g %20.10g %20.10g  ", c->count, c->last_d, c->min_d,
+				c->max_d);
+		else
+			fprintf(out, "%10" PRIu64 " %20" PRId64 " %20" PRId64 " %20" PRId64 "  ", c->count,
+				c->last_i, c->min_i, c->max_i);
+		tl_track_title(out, t);
+		fputs(", ", out);
+		tl_group_title(out, &s->tl->groups[t->group]);
+		putc('\n', out);
+	}
+}
+
+static void text_threads(FILE *out, const struct summary *s)
+{
+	if (!s->nthreads)
+		return;
+	fprintf(out, "\n%10s %10s  %s\n", "slices", "instants", "thread");
+	for (uint32_t i = 0; i < s->nthreads; i++) {
+		const struct summary_thread *th = &s->threads[i];
+		const struct mt_tl_track *t = &s->tl->tracks[th->track];
+
+		fprintf(out, "%10" PRIu64 " %10" PRIu64 "  ", th->slices, th->instants);
+		tl_track_title(out, t);
+		fputs(", ", out);
+		tl_group_title(out, &s->tl->groups[t->group]);
+		putc('\n', out);
+	}
+}
+
+void summary_text(FILE *out, const struct summary *s, const char *name)
+{
+	const struct mt_timeline *tl = s->tl;
+
+	fputs("start ", out);
+	tl_wall(out, tl, tl->start);
+	fputs(", length ", out);
+	tl_ms(out, tl->stop - tl->start, 0);
+	fputs(" ms\n", out);
+	tl_safe(out, tl_cstr(name));
+	fprintf(out,
+		": %" PRIu64 " slices (%" PRIu64 " open), %" PRIu64 " instants, %" PRIu64
+		" counter values, %" PRIu32 " threads, %" PRIu32 " processes\n",
+		tl->slices, tl->open, tl->instants, tl->counters, s->described_threads, s->processes);
+	text_spans(out, s);
+	text_instants(out, s);
+	text_counters(out, s);
+	text_threads(out, s);
+	tl_losses(out, tl);
+	tl_end(out, tl);
+}
+
+static void json_name(FILE *out, const char *type, struct mt_str name)
+{
+	fprintf(out, "{\"type\":\"%s\",\"name\":", type);
+	tl_json_string(out, name);
+}
+
+static void json_owner(FILE *out, const struct mt_timeline *tl, const struct mt_tl_track *t)
+{
+	const struct mt_tl_group *g = &tl->groups[t->group];
+
+	if (g->has_pid)
+		fprintf(out, ",\"pid\":%d,\"process\":", g->pid);
+	else
+		fputs(",\"pid\":null,\"process\":", out);
+	tl_json_string(out, tl_cstr(g->name));
+}
+
+static void json_counter(FILE *out, const struct summary *s, const struct summary_counter *c)
+{
+	const struct mt_tl_track *t = &s->tl->tracks[c->track];
+	const double d[] = {c->last_d, c->min_d, c->max_d};
+	const int64_t v[] = {c->last_i, c->min_i, c->max_i};
+	static const char *const keys[] = {"last", "min", "max"};
+
+	json_name(out, "counter", tl_cstr(t->t->name));
+	json_owner(out, s->tl, t);
+	fprintf(out, ",\"count\":%" PRIu64, c->count);
+	for (int i = 0; i < 3; i++) {
+		fprintf(out, ",\"%s\":", keys[i]);
+		if (c->is_double)
+			tl_json_double(out, d[i]);
+		else
+			fprintf(out, "%" PRId64, v[i]);
+	}
+	fputs("}\n", out);
+}
+
+static void json_trace(FILE *out, const struct summary *s)
+{
+	const struct mt_timeline *tl = s->tl;
+	uint64_t wall;
+
+	fprintf(out, "{\"type\":\"trace\",\"start\":%" PRIu64 ",\"dur\":%" PRIu64 ",\"wall\":", tl->start,
+		tl->stop - tl->start);
+	if (!mt_ptread_wall(tl->reader, tl->start, &wall))
+		fprintf(out, "%" PRIu64, wall);
+	else
+		fputs("null", out);
+	fprintf(out,
+		",\"slices\":%" PRIu64 ",\"open\":%" PRIu64 ",\"instants\":%" PRIu64 ",\"counters\":%" PRIu64
+		",\"threads\":%" PRIu32 ",\"processes\":%" PRIu32,
+		tl->slices, tl->open, tl->instants, tl->counters, s->described_threads, s->processes);
+	fprintf(out,
+		",\"lost\":%" PRIu64 ",\"kernel_lost\":%" PRIu64 ",\"writer_lost\":%" PRIu64
+		",\"packet_gaps\":%" PRIu64 "}\n",
+		tl->lost, tl->kernel_lost, tl->writer_lost, tl->packet_gaps);
+}
+
+void summary_json(FILE *out, const struct summary *s)
+{
+	json_trace(out, s);
+	for (uint32_t i = 0; i < s->nspans; i++) {
+		const struct summary_span *sp = &s->spans[i];
+
+		json_name(out, "span", mt_tl_text(s->tl, sp->name));
+		fprintf(out, ",\"count\":%" PRIu64 ",\"open\":%" PRIu64, sp->count, sp->open);
+		if (sp->count)
+			fprintf(out,
+				",\"total\":%" PRIu64 ",\"self\":%" PRIu64 ",\"min\":%" PRIu64
+				",\"p50\":%" PRIu64 ",\"p99\":%" PRIu64 ",\"max\":%" PRIu64,
+				sp->total, sp->self, sp->min, sp->p50, sp->p99, sp->max);
+		fputs("}\n", out);
+	}
+	for (uint32_t i = 0; i < s->ninstants; i++) {
+		json_name(out, "instant", mt_tl_text(s->tl, s->instants[i].name));
+		fprintf(out, ",\"count\":%" PRIu64 "}\n", s->instants[i].count);
+	}
+	for (uint32_t i = 0; i < s->ncounters; i++)
+		json_counter(out, s, &s->counters[i]);
+	for (uint32_t i = 0; i < s->nthreads; i++) {
+		const struct summary_thread *th = &s->threads[i];
+		const struct mt_tl_track *t = &s->tl->tracks[th->track];
+
+		json_name(out, "thread", tl_cstr(t->t->tname));
+		json_owner(out, s->tl, t);
+		fprintf(out, ",\"tid\":%" PRId64 ",\"slices\":%" PRIu64 ",\"instants\":%" PRIu64 "}\n",
+			t->t->tid, th->slices, th->instants);
+	}
+	tl_end_json(out, s->tl);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Notes of everybody's USDT probes (owner "stapsdt", type 3): address, base, semaphore, then provider,
+ * name and operands. Probes of montrace callsites have such a note too; those are not listed twice.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elfnotes_int.h"
+
+#define NT_STAPSDT 3
+
+struct stap {
+	uint64_t addr, base, sem;
+	const char *provider, *name, *args;
+	size_t provider_len, name_len, args_len;
+};
+
+static bool parse(const struct mt_elf *e, const struct mt_note *note, struct stap *ret)
+{
+	const uint8_t *p = note->desc, *end = p + note->descsz;
+	uint64_t v[3] = {0};
+	size_t word = e->is64 ? 8 : 4;
+
+	if (note->descsz < 3 * word)
+		return false;
+	for (unsigned i = 0; i < 3; i++, p += word)
+		memcpy(&v[i], p, word); /* little endian: the upper half stays 0 */
+	ret->addr = v[0];
+	ret->base = v[1];
+	ret->sem = v[2];
+	if (!mt_note_text(&p, end, &ret->provider, &ret->provider_len) ||
+	    !mt_note_text(&p, end, &ret->name, &ret->name_len) || !ret->provider_len || !ret->name_len)
+		return false;
+	if (p == end) { /* no operands, and no NUL for them either */
+		ret->args = "";
+		ret->args_len = 0;
+		return true;
+	}
+	return mt_note_text(&p, end, &ret->args, &ret->args_len) && ret->args_len <= MT_LIMIT_ARGS;
+}
+
+static bool is_native(const struct mt_build *b, const struct stap *s, uint64_t addr)
+{
+	uint32_t lo = 0, hi = b->nknown;
+
+	if (s->provider_len != 8 || memcmp(s->provider, "montrace", 8))
+		return false;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (b->known[mid] == addr)
+			return true;
+		if (b->known[mid] < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
+static int add(struct mt_build *b, const struct stap *s, uint64_t addr, uint64_t offset, uint64_t sem)
+{
+	struct mt_cand *c = mt_cands_add(&b->foreign);
+
+	if (!c)
+		return -ENOMEM;
+	c->cs = MT_NO_CALLSITE;
+	c->p.addr = addr;
+	c->p.offset = offset;
+	c->p.sem_offset = sem;
+	c->p.provider =
+		mt_arena_again(&b->arena, &b->last_provider, s->provider, s->provider_len, MT_LIMIT_PROVIDER);
+	c->p.name = mt_arena_again(&b->arena, &b->last_name, s->name, s->name_len, MT_LIMIT_NAME);
+	c->p.args = mt_arena_again(&b->arena, &b->last_args, s->args, s->args_len, MT_LIMIT_ARGS);
+	return c->p.provider && c->p.name && c->p.args ? 0 : -ENOMEM;
+}
+
+static int take_note(struct mt_build *b, const struct mt_note *note)
+{
+	const struct mt_elf *e = &b->elf;
+	uint64_t addr, off, sem = 0;
+	struct stap s;
+
+	if (!parse(e, note, &s)) {
+		b->stats.malformed++;
+		return 0;
+	}
+	addr = mt_elf_adjust(e, s.addr, s.base);
+	if (is_native(b, &s, addr))
+		return 0;
+	if (!s.addr || !mt_elf_offset(e, addr, 1, PF_X, &off) || off < e->headers_end) {
+		b->stats.discarded++;
+		return 0;
+	}
+	/* With a semaphore that cannot be raised the probe would never fire: better no probe. */
+	if ((e->machine == EM_AARCH64 && addr % 4) ||
+	    (s.sem && (!mt_elf_offset(e, mt_elf_adjust(e, s.sem, s.base), 2, PF_W, &sem) || !sem))) {
+		b->stats.malformed++;
+		return 0;
+	}
+	if (b->native.n + b->foreign.n >= b->max_probes) {
+		b->stats.over_limit++;
+		return 0;
+	}
+	return add(b, &s, addr, off, sem);
+}
+
+/* Same text? Mostly the same pointer. */
+static int cmp_text(const char *a, const char *b)
+{
+	return a == b ? 0 : strcmp(a, b);
+}
+
+static int cmp_probe(const void *a, const void *b)
+{
+	const struct mt_cand *x = *(const struct mt_cand *const *)a, *y = *(const struct mt_cand *const *)b;
+	int r = cmp_text(x->p.provider, y->p.provider);
+
+	if (!r)
+		r = cmp_text(x->p.name, y->p.name);
+	return r ? r : (x > y) - (x < y);
+}
+
+/* Marks what is twice among n probes of one address; provider NULL is the mark. */
+static int mark_twins(struct mt_cands *c, const struct mt_addr_idx *same, uint32_t n)
+{
+	struct mt_cand **v;
+
+	if (n < 2)
+		return 0;
+	v = malloc(n * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = &c->v[same[i].idx];
+	qsort(v, n, sizeof(*v), cmp_probe);
+	for (uint32_t i = 1, kept = 0; i < n; i++) {
+		if (cmp_text(v[kept]->p.provider, v[i]->p.provider) ||
+		    cmp_text(v[kept]->p.name, v[i]->p.name))
+			kept = i;
+		else
+			v[i]->p.provider = NULL;
+	}
+	free(v);
+	return 0;
+}
+
+static int drop_duplicates(struct mt_build *b)
+{
+	struct mt_addr_idx *sorted = NULL;
+	uint32_t kept = 0;
+	int r = mt_cands_by_addr(&b->foreign, &sorted);
+
+	for (uint32_t i = 0, j; !r && i < b->foreign.n; i = j) {
+		for (j = i + 1; j < b->foreign.n && sorted[j].addr == sorted[i].addr; j++)
+			;
+		r = mark_twins(&b->foreign, sorted + i, j - i);
+	}
+	free(sorted);
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < b->foreign.n; i++) {
+		if (b->foreign.v[i].p.provider)
+			b->foreign.v[kept++] = b->foreign.v[i];
+		else
+			b->stats.duplicate++;
+	}
+	b->foreign.n = kept;
+	return 0;
+}
+
+int mt_build_foreign(struct mt_build *b)
+{
+	for (uint32_t i = 0; i < b->elf.nranges; i++) {
+		struct mt_note note;
+		uint32_t pos = 0;
+
+		while (mt_note_next(&b->elf.ranges[i], &pos, &note, NULL)) {
+			int r = 0;
+
+			if (note.owner == MT_OWNER_STAPSDT && note.type == NT_STAPSDT)
+				r = take_note(b, &note);
+			if (r)
+				return r;
+		}
+	}
+	return drop_duplicates(b);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One table of options; help, parsing and the checks of the documents all follow it. */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	O_USER_PREFIX = 256,
+	O_FILTER,
+	O_FILTER_COMPAT,
+	O_NAMING,
+	O_DIR,
+	O_EXECUTION_ID,
+	O_NAME,
+	O_RING,
+	O_NO_NOP5,
+	O_PER_SITE,
+	O_COMPRESS,
+	O_JSON,
+	O_VERSION,
+};
+
+static const struct option longs[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"mode", required_argument, NULL, 'm'},
+	{"user-prefix", required_argument, NULL, O_USER_PREFIX},
+	{"filter", required_argument, NULL, O_FILTER},
+	{"filter-compat", required_argument, NULL, O_FILTER_COMPAT},
+	{"naming", required_argument, NULL, O_NAMING},
+	{"duration", required_argument, NULL, 'd'},
+	{"output", required_argument, NULL, 'o'},
+	{"directory", required_argument, NULL, O_DIR},
+	{"execution-id", required_argument, NULL, O_EXECUTION_ID},
+	{"name", required_argument, NULL, O_NAME},
+	{"ring", required_argument, NULL, O_RING},
+	{"no-nop5", no_argument, NULL, O_NO_NOP5},
+	{"per-site", no_argument, NULL, O_PER_SITE},
+	{"compress", no_argument, NULL, O_COMPRESS},
+	{"json", no_argument, NULL, O_JSON},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, O_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static const char help[] =
+	"Usage: montrace-bpf [record] -p PID[,PID...] [OPTION...]\n"
+	"       montrace-bpf list FILE... | -p PID [--json]\n"
+	"       montrace-bpf dump FILE [--json]\n"
+	"       montrace-bpf summary FILE [--json]\n"
+	"\n"
+	"Traces the spans and events of running programs from outside and writes a Perfetto\n"
+	"trace. Recording ends with Ctrl-C, SIGTERM, -d, or the end of the programs.\n"
+	"\n"
+	"What to trace:\n"
+	"  -p, --pid PID[,PID...]   processes to attach to; may be given again\n"
+	"  -m, --mode MODE          off, user or dev (default: user; all of a program that has no\n"
+	"                           user-facing callsite). Also PERFETTO_TRACE_MODE\n"
+	"      --user-prefix P      targets that begin with P are user-facing; may be given again\n"
+	"      --filter DIRECTIVES  as RUST_LOG: info,tokio=off,myapp::db=trace. Also MONTRACE_FILTER\n"
+	"      --filter-compat prefix  match targets as raw prefixes, not by path segments\n"
+	"\n"
+	"The trace:\n"
+	"  -o, --output FILE        write there (a new file) instead of under the trace directory\n"
+	"      --directory DIR      trace directory (default: MONTRACE_TRACE_DIR, MONARCH_TRACE_DIR,\n"
+	"                           /tmp/USER/monarch_traces); files are\n"
+	"                           DIR/executions/ID/NAME.pftrace\n"
+	"      --execution-id ID    name of the run's directory\n"
+	"      --name PATTERN       name of the file: %p pid, %n program, %h host\n"
+	"      --naming WAY         names of spans: user, dev, upstream or plain\n"
+	"      --compress           compress the packets (zlib)\n"
+	"  -d, --duration TIME      stop after TIME: 500ms, 10s (the default unit), 5m, 1h\n"
+	"\n"
+	"How:\n"
+	"      --ring SIZE          ring between kernel and tracer (default 64M)\n"
+	"      --no-nop5            never put probes on 5-byte nops\n"
+	"      --per-site           one kernel link per probe, as on kernels before 6.6\n"
+	"\n"
+	"      --json               list, dump, summary: one JSON object per line\n"
+	"  -q, --quiet              only errors\n"
+	"  -v, --verbose            also details: files, callsites that are not armed and why\n"
+	"  -h, --help               this text\n"
+	"      --version            version\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage.\n"
+	"Manual: montrace-bpf(1). Adding probes to a program: docs/probes.md\n";
+
+const char *mt_options_help(void)
+{
+	return help;
+}
+
+static int bad(struct mt_options_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int bad(struct mt_options_err *err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* A decimal number and what follows it. */
+static int number(const char *s, uint64_t *ret, const char **ret_rest)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	errno = 0;
+	*ret = strtoull(s, &end, 10);
+	*ret_rest = end;
+	return errno ? -EINVAL : 0;
+}
+
+static int unit(const char *rest, const char *const *names, const uint64_t *factors, uint64_t *n)
+{
+	unsigned i;
+
+	for (i = 0; names[i]; i++) {
+		if (strcmp(rest, names[i]))
+			continue;
+		return __builtin_mul_overflow(*n, factors[i], n) ? -EINVAL : 0;
+	}
+	return -EINVAL;
+}
+
+static int duration(const char *s, uint64_t *ret_ms)
+{
+	static const char *const names[] = {"", "s", "ms", "m", "h", NULL};
+	static const uint64_t factors[] = {1000, 1000, 1, 60000, 3600000};
+	const char *rest;
+	uint64_t n;
+
+	if (number(s, &n, &rest) || unit(rest, names, factors, &n) || !n || n > UINT64_MAX / 2000000)
+		return -EINVAL;
+	*ret_ms = n;
+	return 0;
+}
+
+static int size(const char *s, uint64_t *ret)
+{
+	static const char *const names[] = {"", "K", "k", "M", "m", "G", "g", NULL};
+	static const uint64_t factors[] = {1, 1024, 1024, 1 << 20, 1 << 20, 1 << 30, 1 << 30};
+	const char *rest;
+	uint64_t n;
+
+	if (number(s, &n, &rest) || unit(rest, names, factors, &n) || !n)
+		return -EINVAL;
+	*ret = n;
+	return 0;
+}
+
+static int pids(struct mt_options *o, const char *list, struct mt_options_err *err)
+{
+	const char *s = list;
+	uint64_t n;
+
+	for (;;) {
+		if (number(s, &n, &s) || !n || n > INT_MAX || (*s && *s != ','))
+			return bad(err, "-p %s: not a process id (numbers joined by commas)", list);
+		if (o->npids == MT_MAX_PIDS)
+			return bad(err, "-p: more than %d processes", MT_MAX_PIDS);
+		o->pids[o->npids++] = (uint32_t)n;
+		if (!*s)
+			return 0;
+		s++;
+	}
+}
+
+static int naming(const char *s, enum mt_naming *ret)
+{
+	static const char *const names[] = {
+		[MT_NAMING_USER] = "user",
+		[MT_NAMING_DEV] = "dev",
+		[MT_NAMING_UPSTREAM] = "upstream",
+		[MT_NAMING_PLAIN] = "plain",
+	};
+	unsigned i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(s, names[i])) {
+			*ret = (enum mt_naming)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int one(struct mt_options *o, int c, const char *arg, struct mt_options_err *err)
+{
+	switch (c) {
+	case 'p':
+		return pids(o, arg, err);
+	case 'm':
+		o->mode_given = true;
+		return mt_mode_parse(arg, &o->mode) ? bad(err, "-m %s: unknown trace mode: off, user or dev", arg) : 0;
+	case O_USER_PREFIX:
+		if (o->n_user_prefixes == MT_MAX_LIST)
+			return bad(err, "--user-prefix: more than %d of them", MT_MAX_LIST);
+		o->user_prefixes[o->n_user_prefixes++] = arg;
+		return 0;
+	case O_FILTER:
+		o->filter = arg;
+		return 0;
+	case O_FILTER_COMPAT:
+		o->compat_prefix = true;
+		return strcmp(arg, "prefix") ? bad(err, "--filter-compat %s: only `prefix` is known", arg) : 0;
+	case O_NAMING:
+		o->naming_given = true;
+		return naming(arg, &o->naming) ? bad(err, "--naming %s: user, dev, upstream or plain", arg) : 0;
+	case 'd':
+		return duration(arg, &o->duration_ms) ? bad(err, "-d %s: not a time such as 500ms, 10s or 5m", arg) : 0;
+	case 'o':
+		o->output = arg;
+		return 0;
+	case O_DIR:
+		o->directory = arg;
+		return 0;
+	case O_EXECUTION_ID:
+		o->execution_id = arg;
+		return 0;
+	case O_NAME:
+		o->process_name = arg;
+		return 0;
+	case O_RING:
+		return size(arg, &o->ring_bytes) || o->ring_bytes > 1 << 30
+			       ? bad(err, "--ring %s: not a size such as 512K or 64M (at most 1G)", arg)
+			       : 0;
+	case O_NO_NOP5:
+		o->no_nop5 = true;
+		return 0;
+	case O_PER_SITE:
+		o->per_site = true;
+		return 0;
+	case O_COMPRESS:
+		o->compress = true;
+		return 0;
+	case O_JSON:
+		o->json = true;
+		return 0;
+	case 'q':
+		o->verbosity = MT_LOG_QUIET;
+		return 0;
+	case 'v':
+		o->verbosity = MT_LOG_VERBOSE;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* The first word may be a command; the rest are options and files. */
+static bool command(const char *word, enum mt_command *ret)
+{
+	static const struct {
+		const char *name;
+		enum mt_command command;
+	} commands[] = {
+		{"record", MT_CMD_RECORD},   {"list", MT_CMD_LIST}, {"dump", MT_CMD_DUMP},
+		{"summary", MT_CMD_SUMMARY}, {"help", MT_CMD_HELP},
+	};
+	unsigned i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(word, commands[i].name)) {
+			*ret = commands[i].command;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int check(struct mt_options *o, struct mt_options_err *err)
+{
+	switch (o->command) {
+	case MT_CMD_RECORD:
+		if (o->nfiles)
+			return bad(err, "what is `%s`? Commands are record, list, dump and summary; see --help", o->files[0]);
+		if (!o->npids)
+			return bad(err, "nothing to trace: give -p PID; see --help");
+		if (o->output && (o->directory || o->execution_id || o->process_name))
+			return bad(err, "-o names the file: it does not go with --directory, --execution-id or --name");
+		return 0;
+	case MT_CMD_LIST:
+		return o->nfiles || o->npids ? 0 : bad(err, "list what? Give files or -p PID");
+	case MT_CMD_DUMP:
+	case MT_CMD_SUMMARY:
+		return o->nfiles == 1 ? 0 : bad(err, "give one trace file");
+	case MT_CMD_HELP:
+	case MT_CMD_VERSION:
+		return 0;
+	}
+	return 0;
+}
+
+int mt_options_parse(int argc, char **argv, struct mt_options *ret_opts, struct mt_options_err *err)
+{
+	struct mt_options o = {.command = MT_CMD_RECORD, .verbosity = MT_LOG_NORMAL};
+	int c, code;
+
+	if (argc > 1 && command(argv[1], &o.command)) {
+		argv++;
+		argc--;
+	}
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":p:m:d:o:qvh", longs, NULL)) != -1) {
+		if (c == 'h' || c == O_VERSION) {
+			o.command = c == 'h' ? MT_CMD_HELP : MT_CMD_VERSION;
+			*ret_opts = o;
+			return 0;
+		}
+		if (c == ':')
+			return bad(err, "option `%s` needs a value", argv[optind - 1]);
+		if (c == '?' && optopt && optopt < 256)
+			return bad(err, "unknown option `-%c`; see --help", optopt);
+		if (c == '?')
+			return bad(err, "unknown or ambiguous option `%s`; see --help", argv[optind - 1]);
+		code = one(&o, c, optarg, err);
+		if (code)
+			return code;
+	}
+	o.files = argv + optind;
+	o.nfiles = argc - optind;
+	code = check(&o, err);
+	if (code)
+		return code;
+	*ret_opts = o;
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * argv -> struct mt_options. No I/O, no globals; the struct points into argv.
+ */
+#ifndef MT_OPTIONS_H
+#define MT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "filter.h"
+#include "log.h"
+#include "spans.h"
+
+enum mt_command {
+	MT_CMD_RECORD,
+	MT_CMD_LIST,
+	MT_CMD_DUMP,
+	MT_CMD_SUMMARY,
+	MT_CMD_HELP,
+	MT_CMD_VERSION,
+};
+
+#define MT_MAX_PIDS 1024
+#define MT_MAX_LIST 64
+
+struct mt_options {
+	enum mt_command command;
+	enum mt_log_level verbosity;
+
+	/* what to trace */
+	uint32_t pids[MT_MAX_PIDS];
+	uint32_t npids;
+
+	/* which callsites */
+	bool mode_given;
+	enum mt_mode mode;
+	const char *user_prefixes[MT_MAX_LIST];
+	uint32_t n_user_prefixes;
+	const char *filter; /* directives; NULL: not given */
+	bool compat_prefix;
+	enum mt_naming naming;
+	bool naming_given;
+
+	/* how long, how much, where to */
+	uint64_t duration_ms; /* 0: until told */
+	const char *output;   /* NULL: under the trace directory */
+	const char *directory;
+	const char *execution_id;
+	const char *process_name;
+	uint64_t ring_bytes; /* 0: default */
+	bool no_nop5;
+	bool per_site; /* one link per site, as on kernels before 6.6 */
+	bool compress;
+
+	/* list, dump, summary */
+	bool json;
+	char **files;
+	int nfiles;
+};
+
+/* What is wrong with the command line: one line, ready to print. */
+struct mt_options_err {
+	char text[512];
+};
+
+/*
+ * Parses argv. 0, or -EINVAL with *err filled (usage error, exit status 2).
+ * Uses getopt_long, so not thread-safe; argv's order may change.
+ */
+int mt_options_parse(int argc, char **argv, struct mt_options *ret_opts, struct mt_options_err *err);
+
+/* The text of --help; the man page and README are checked against it. */
+const char *mt_options_help(void);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which processes and threads there are. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "procinfo_int.h"
+#include "strings.h"
+
+#define INIT_PID_NS_INODE 0xEFFFFFFCu /* fixed in the kernel's interface since 3.8 */
+
+int mt_proc_open(const char *root, int *ret_proc)
+{
+	int fd = open(root ? root : "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*ret_proc = fd;
+	return 0;
+}
+
+int mt_proc_is_initial(int proc, bool *ret_initial)
+{
+	char text[32];
+	const char *p = text;
+	struct stat st;
+	uint64_t self;
+	ssize_t n;
+
+	if (fstatat(proc, "self/ns/pid", &st, 0) < 0)
+		return -errno;
+	n = readlinkat(proc, "self", text, sizeof(text));
+	if (n < 0)
+		return -errno;
+	/* A /proc mounted in another namespace calls us by another number. */
+	*ret_initial = st.st_ino == INIT_PID_NS_INODE &&
+		       mt_proc_number(&p, text + n, 10, UINT32_MAX, &self) && p == text + n &&
+		       self == (uint64_t)getpid();
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The entries of dir/name that are numbers, ascending. The kernel bounds them (at most 2^22
+ * processes and threads).
+ */
+static int list_numbers(int dir, const char *name, uint32_t **ret_numbers, size_t *ret_n)
+{
+	uint32_t *v = NULL, *more;
+	size_t n = 0, cap = 0;
+	struct dirent *e;
+	int fd, r = mt_proc_openat(dir, name, O_RDONLY | O_DIRECTORY, &fd);
+	DIR *d;
+
+	if (r < 0)
+		return r;
+	d = fdopendir(fd);
+	if (!d) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (errno = 0, (e = readdir(d))) {
+		const char *p = e->d_name, *end = p + strlen(p);
+		uint64_t number;
+
+		if (!mt_proc_number(&p, end, 10, UINT32_MAX, &number) || p != end)
+			continue;
+		if (n == cap) {
+			cap = cap ? 2 * cap : 256;
+			more = realloc(v, cap * sizeof(*v));
+			if (!more) {
+				errno = ENOMEM;
+				break;
+			}
+			v = more;
+		}
+		v[n++] = (uint32_t)number;
+	}
+	r = -errno;
+	closedir(d);
+	if (r < 0 || n == 0) {
+		free(v);
+		return r == -ENOENT || r == 0 ? -ESRCH : r;
+	}
+	qsort(v, n, sizeof(*v), by_number);
+	*ret_numbers = v;
+	*ret_n = n;
+	return 0;
+}
+
+int mt_proc_pids(int proc, uint32_t **ret_pids, size_t *ret_n)
+{
+	return list_numbers(proc, ".", ret_pids, ret_n);
+}
+
+int mt_proc_pid(int proc, uint32_t pid, int *ret_dir)
+{
+	char name[16];
+	int fd;
+
+	snprintf(name, sizeof(name), "%" PRIu32, pid);
+	fd = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	*ret_dir = fd;
+	return 0;
+}
+
+int mt_proc_children(int proc, uint32_t pid, uint32_t **ret_pids, size_t *ret_n)
+{
+	struct mt_proc_stat st;
+	size_t i, n, kept = 0;
+	uint32_t *pids;
+	int dir, r = mt_proc_pids(proc, &pids, &n);
+
+	if (r < 0)
+		return r;
+	for (i = 0; i < n; i++) {
+		if (mt_proc_pid(proc, pids[i], &dir) < 0)
+			continue;
+		if (mt_proc_stat(dir, &st) == 0 && st.ppid == pid)
+			pids[kept++] = pids[i];
+		close(dir);
+	}
+	*ret_pids = pids;
+	*ret_n = kept;
+	return 0;
+}
+
+int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid)
+{
+	struct mt_proc_status st;
+	int dir, r = mt_proc_pid(proc, tid, &dir);
+
+	if (r < 0)
+		return r;
+	r = mt_proc_status(dir, &st);
+	if (r == 0)
+		*ret_tgid = st.tgid;
+	close(dir);
+	return r;
+}
+
+int mt_proc_threads(int dir, struct mt_proc_thread **ret_threads, size_t *ret_n)
+{
+	uint64_t tick = mt_proc_tick_ns();
+	struct mt_proc_thread *v;
+	struct mt_proc_stat st;
+	size_t i, n, kept = 0;
+	uint32_t *tids;
+	char name[32];
+	int thread, r = list_numbers(dir, "task", &tids, &n);
+
+	if (r < 0)
+		return r;
+	v = calloc(n, sizeof(*v));
+	for (i = 0; v && i < n; i++) {
+		snprintf(name, sizeof(name), "task/%" PRIu32, tids[i]);
+		thread = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (thread < 0)
+			continue;
+		if (mt_proc_stat(thread, &st) == 0) {
+			v[kept].tid = tids[i];
+			v[kept].start = mt_proc_start_ns(st.start_ticks, tick);
+			mt_utf8_fix(v[kept].comm, sizeof(v[kept].comm), st.comm, strlen(st.comm));
+			kept++;
+		}
+		close(thread);
+	}
+	free(tids);
+	if (!v)
+		return -ENOMEM;
+	if (kept == 0) {
+		free(v);
+		return -ESRCH;
+	}
+	*ret_threads = v;
+	*ret_n = kept;
+	return 0;
+}

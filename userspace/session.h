@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A tracing session: the BPF program, its rings, the targets, the loop. One thread, one epoll set.
+ *
+ * Order of calls: open, add (each target), arm, run, close.
+ */
+#ifndef MT_SESSION_H
+#define MT_SESSION_H
+
+#include <stdint.h>
+
+#include "attach.h"
+#include "decode.h"
+#include "features.h"
+#include "filter.h"
+#include "sink.h"
+#include "spans.h"
+
+#define MT_RING_DEFAULT (64u << 20)
+#define MT_RING_MIN (4u << 10)
+#define MT_RING_MAX (1u << 30)
+
+struct mt_session_opts {
+	uint64_t ring_bytes; /* 0 = MT_RING_DEFAULT; rounded up to a power of two of at least a page */
+	bool no_nop5;	     /* never use 5-byte nops */
+	bool per_site;	     /* one link per site even if the kernel has uprobe_multi */
+};
+
+/* What went wrong: one line for the user. */
+struct mt_session_err {
+	char text[512];
+};
+
+enum mt_stop {
+	MT_STOP_NONE,
+	MT_STOP_SIGNAL,	  /* SIGINT or SIGTERM */
+	MT_STOP_DURATION,
+	MT_STOP_GONE,	  /* all targets ended */
+	MT_STOP_SINK,	  /* the sink failed */
+};
+
+struct mt_session_stats {
+	const struct mt_spans_stats *spans;
+	const struct mt_decode_stats *decode;
+	uint64_t lost[8];    /* by cause, shared.h */
+	uint64_t lost_total; /* hits */
+	uint64_t wakeups;    /* of the loop */
+	uint64_t ring_bytes;
+};
+
+struct mt_session;
+
+/* Loads the program and finds out what the kernel can do. */
+int mt_session_open(const struct mt_session_opts *opts, struct mt_session **ret_session, struct mt_session_err *err);
+
+/* Adds a process: traced from now on once armed; its files' notes are read. */
+int mt_session_add(struct mt_session *s, uint32_t pid, struct mt_session_err *err);
+
+/* What was found and armed so far. */
+struct mt_attach *mt_session_attach(struct mt_session *s);
+const struct mt_features *mt_session_features(const struct mt_session *s);
+
+/* Puts the probes in, for all targets. filter stays the caller's and must outlive s. */
+int mt_session_arm(struct mt_session *s, const struct mt_filter *filter, struct mt_session_err *err);
+
+struct mt_run_opts {
+	struct mt_sink *sink;
+	const struct mt_spans_opts *spans;
+	uint64_t duration_ms; /* 0 = no limit */
+	/* Called about twice a second; NULL is fine. */
+	void (*progress)(void *ctx, const struct mt_session_stats *st);
+	void *progress_ctx;
+};
+
+/*
+ * Runs until a signal, the duration or the end of all targets; then takes the probes away, drains the ring
+ * and ends what is open (mt_spans_finish). *ret_stop says why it ended. 0, or -errno of the sink or memory.
+ */
+int mt_session_run(struct mt_session *s, const struct mt_run_opts *opts, enum mt_stop *ret_stop);
+
+/* Valid until close. */
+void mt_session_stats(struct mt_session *s, struct mt_session_stats *ret_stats);
+
+void mt_session_close(struct mt_session *s);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events of threads -> slices that nest.
+ *
+ * The idea. Each thread has a stack of what the sink shows as open on it. A scope, and each enter of a span,
+ * is an entry of its own: a span may be open several times on a thread and on several threads. Programs end
+ * things in any order, lose records, and die; the stack is where that is put right, so that a sink can write
+ * down what it is told. docs/design.md, section 5, has the model.
+ *
+ * Invariants.
+ *  1. What a thread's stack holds is what the sink has open on that thread, in that order.
+ *  2. sp_span.open is the number of stack entries (hidden ones included) that point to it; a span with
+ *     entries is never freed. Entries of a span are on threads of its own process only.
+ *  3. Time on a thread does not decrease: an earlier one is moved up to the last one (time_back).
+ *  4. Every hit is accounted for: delivered + lost = what the threads' sequence numbers say.
+ *  5. Numbers of spans, scopes and slices are ours, dense from 1; ids of the target are keys of its process.
+ *  6. All memory is bounded: by max_threads, max_spans, max_depth and the constants in spans_int.h.
+ *  7. Texts that reach the sink are valid UTF-8. Here is the one place that sees to it.
+ *  8. A slice has an extra field `parent` exactly where it is not the span of the slice it lies in.
+ *
+ * Example. One thread, async spans A and B:
+ *     new A  enter A   new B  enter B   exit A          exit B
+ *            begin A          begin B   end B (outer)   end B
+ *                                       end A
+ *                                       begin B (continued)
+ * B's parent is A (A was innermost when B was made). The first begin of B has no `parent` field, it lies in
+ * A; the continued one has, for nothing is around it any more.
+ *
+ * What it does not do: it does not sort (each thread's events come in order, threads do not wait for each
+ * other), knows no file format, and keeps no history: a span that is closed is forgotten.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "spans_int.h"
+#include "strings.h"
+
+#define DEFAULT_SPANS 1000000u
+#define DEFAULT_DEPTH 500u
+#define DEFAULT_THREADS 100000u
+
+int mt_spans_new(const struct mt_spans_opts *opts, struct mt_sink *sink, struct mt_spans **ret_spans)
+{
+	struct mt_spans *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	if (opts)
+		s->opts = *opts;
+	if (s->opts.max_spans == 0)
+		s->opts.max_spans = DEFAULT_SPANS;
+	if (s->opts.max_depth == 0)
+		s->opts.max_depth = DEFAULT_DEPTH;
+	if (s->opts.max_threads == 0)
+		s->opts.max_threads = DEFAULT_THREADS;
+	s->sink = sink;
+	/* Without random bytes the hash is still right, only guessable. */
+	if (getrandom(s->seed, sizeof(s->seed), GRND_NONBLOCK) != sizeof(s->seed))
+		s->seed[0] = s->seed[1] = (uintptr_t)s;
+	s->name_buf = malloc(MT_NAME_MAX);
+	s->text_buf = malloc(SP_TEXT_BUF);
+	if (!s->name_buf || !s->text_buf) {
+		mt_spans_free(s);
+		return -ENOMEM;
+	}
+	*ret_spans = s;
+	return 0;
+}
+
+void sp_lost(struct mt_spans *s, struct sp_thread *t, uint64_t count, uint64_t time)
+{
+	struct mt_loss l = {
+		.thread = &t->pub, .process = t->pub.process, .time = time, .count = count, .cause = ""};
+
+	s->stats.lost += count;
+	sp_tell_thread(s, t, time);
+	t->last_time = time;
+	if (s->sink->ops->lost)
+		sp_err(s, s->sink->ops->lost(s->sink, &l));
+}
+
+/* A hit of a thread that there is no room for. */
+static void refused(struct mt_spans *s, const struct mt_event *ev)
+{
+	struct sp_process *p = sp_map_get(s, &s->procs, ev->tgid);
+	struct mt_loss l = {
+		.process = p ? &p->pub : NULL, .time = ev->time, .count = 1, .cause = "too many threads"};
+
+	if (!ev->has_seq)
+		return;
+	s->stats.lost++;
+	if (p)
+		sp_tell_process(s, p, ev->time);
+	if (s->sink->ops->lost)
+		sp_err(s, s->sink->ops->lost(s->sink, &l));
+}
+
+static void sequence(struct mt_spans *s, struct sp_thread *t, uint64_t seq, uint64_t time)
+{
+	s->stats.delivered++;
+	if (seq == t->next_seq) {
+		t->next_seq++;
+	} else if (t->any_seq) {
+		t->next_seq = seq + 1;
+	} else if (seq > t->next_seq) {
+		sp_lost(s, t, seq - t->next_seq, time);
+		sp_gap(t);
+		t->next_seq = seq + 1;
+	}
+	t->any_seq = false;
+}
+
+/* A text that was cut may end in the middle of a character, which is no reason for a replacement. */
+static uint32_t whole_characters(const char *p, uint32_t len)
+{
+	uint32_t back;
+
+	for (back = 1; back <= 3 && back <= len; back++) {
+		unsigned char c = (unsigned char)p[len - back];
+		uint32_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+
+		if ((c & 0xc0) == 0x80)
+			continue;
+		return need > back ? len - back : len;
+	}
+	return len;
+}
+
+/* The event's values with valid texts: its own, or copies where one had to be changed. */
+static const struct mt_value *valid_values(struct mt_spans *s, const struct mt_event *ev, uint32_t n,
+					   bool *cut)
+{
+	const struct mt_value *v = ev->values;
+	size_t at = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct mt_str *text;
+		uint32_t len;
+
+		if (!sp_has_text(&v[i]))
+			continue;
+		*cut |= v[i].cut;
+		if (mt_utf8_valid(v[i].s.p, v[i].s.len))
+			continue;
+		if (v != s->values) {
+			memcpy(s->values, v, n * sizeof(*v));
+			v = s->values;
+		}
+		text = &s->values[i].s;
+		len = v[i].cut ? whole_characters(text->p, text->len) : text->len;
+		if (len > MONTRACE_MAX_TEXT) {
+			len = MONTRACE_MAX_TEXT;
+			s->values[i].cut = *cut = true;
+		}
+		text->len = (uint32_t)mt_utf8_fix(s->text_buf + at, SP_TEXT_BUF - at, text->p, len);
+		text->p = s->text_buf + at;
+		at += text->len + 1;
+	}
+	return v;
+}
+
+/* Number of the span that the event names or implies as parent. One never heard of gets an entry now. */
+static uint64_t parent_of(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev)
+{
+	struct sp_span *sp;
+
+	if (ev->flags & MONTRACE_RF_PARENT) {
+		sp = sp_span_find(s, t->proc, ev->parent);
+		if (!sp)
+			sp = sp_span_add(s, t->proc, ev->parent);
+		return sp ? sp->num : 0;
+	}
+	return ev->flags & MONTRACE_RF_ROOT ? 0 : sp_top(t);
+}
+
+static void span_new(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
+		     const struct mt_value *v, uint32_t n, bool cut)
+{
+	struct sp_span *sp = sp_span_find(s, t->proc, ev->span);
+	uint64_t parent;
+
+	if (sp && sp->open) /* ids are never used twice: not a program that plays by the rules */
+		return;
+	if (sp && sp->cs)
+		sp_span_forget(s, sp);
+	parent = ev->cs->class_ == MONTRACE_CLASS_RECORDING ? 0 : parent_of(s, t, ev);
+	sp = sp_span_find(s, t->proc, ev->span);
+	if (!sp)
+		sp = sp_span_add(s, t->proc, ev->span);
+	if (!sp || sp_span_fill(s, sp, ev->cs, v, n) < 0)
+		return;
+	sp->parent = parent == sp->num ? 0 : parent;
+	sp->seen = !(ev->flags & MONTRACE_RF_LATE);
+	sp->cut = cut;
+}
+
+static void span_enter(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev)
+{
+	struct sp_span *sp = sp_span_find(s, t->proc, ev->span);
+	struct sp_begin b = {.time = s->now};
+
+	if (!sp || !sp->cs) {
+		s->stats.unseen_enters += !(ev->flags & MONTRACE_RF_LATE);
+		if (!ev->cs)
+			return;
+		if (!sp)
+			sp = sp_span_add(s, t->proc, ev->span);
+		if (!sp || sp_span_fill(s, sp, ev->cs, NULL, 0) < 0)
+			return;
+	}
+	b.cs = sp->cs;
+	b.span = sp;
+	b.parent = sp->parent;
+	b.cut = sp->cut;
+	b.nvalues = sp->nvalues;
+	b.values = sp->values;
+	sp_begin(s, t, &b);
+}
+
+static void span_exit(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev)
+{
+	struct sp_span *sp = sp_span_find(s, t->proc, ev->span);
+
+	if (!sp || !sp_end(s, t, NULL, sp, s->now, MT_END_NORMAL))
+		s->stats.stray_exits++;
+}
+
+static void end_everywhere(struct mt_spans *s, struct sp_thread *t, struct sp_span *sp)
+{
+	while (sp->open && sp_end(s, t, NULL, sp, s->now, MT_END_CLOSED))
+		;
+	for (t = t->proc->first; t && sp->open; t = t->next) {
+		uint64_t at = s->now < t->last_time ? t->last_time : s->now;
+
+		while (sp->open && sp_end(s, t, NULL, sp, at, MT_END_CLOSED))
+			t->last_time = at;
+	}
+}
+
+static void span_close(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev)
+{
+	struct sp_span *sp = sp_span_find(s, t->proc, ev->span);
+
+	if (!sp || !sp->cs)
+		s->stats.stray_exits++;
+	if (!sp)
+		return;
+	if (sp->open) {
+		s->stats.closed_entered++;
+		end_everywhere(s, t, sp);
+	}
+	if (!sp->open)
+		sp_span_forget(s, sp);
+}
+
+static void instant(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
+		    const struct mt_value *v, uint32_t n, bool cut)
+{
+	uint64_t parent = parent_of(s, t, ev);
+	struct mt_field extra;
+	struct mt_instant i = {.thread = &t->pub,
+			       .time = s->now,
+			       .cs = ev->cs,
+			       .name = mt_name_get(sp_plan(s, ev->cs), v, n, s->name_buf),
+			       .parent = parent,
+			       .flags = cut ? MT_SLICE_CUT : 0,
+			       .nvalues = n,
+			       .values = v,
+			       .extra = &extra};
+
+	if (parent != sp_top(t)) {
+		extra = sp_field_u64("parent", parent);
+		i.nextra = 1;
+	}
+	s->stats.instants++;
+	sp_tell_thread(s, t, s->now);
+	if (s->sink->ops->instant)
+		sp_err(s, s->sink->ops->instant(s->sink, &i));
+}
+
+static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
+		    const struct mt_value *v)
+{
+	struct mt_count c = {.thread = &t->pub, .time = s->now, .cs = ev->cs, .value = *v};
+
+	if (v->missing)
+		return;
+	if (v->type == MONTRACE_TYPE_BOOL)
+		c.value.type = MONTRACE_TYPE_U64;
+	else if (v->type != MONTRACE_TYPE_I64 && v->type != MONTRACE_TYPE_U64 && v->type != MONTRACE_TYPE_F64)
+		return;
+	s->stats.counters++;
+	sp_tell_thread(s, t, s->now);
+	if (s->sink->ops->counter)
+		sp_err(s, s->sink->ops->counter(s->sink, &c));
+}
+
+static void scope_begin(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
+			const struct mt_value *v, uint32_t n, bool cut)
+{
+	struct sp_begin b = {.cs = ev->cs,
+			     .parent = parent_of(s, t, ev),
+			     .time = s->now,
+			     .cut = cut,
+			     .nvalues = n,
+			     .values = v};
+
+	sp_begin(s, t, &b);
+}
+
+/* What the program says with values; cs is there. */
+static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev)
+{
+	bool cut = ev->flags & (MONTRACE_RF_CUT_FIELDS | MONTRACE_RF_CUT_TEXT);
+	uint32_t n = ev->nvalues < ev->cs->nfields ? ev->nvalues : ev->cs->nfields;
+	const struct mt_value *v;
+	struct sp_span *sp;
+
+	if (n > MONTRACE_MAX_FIELDS)
+		n = MONTRACE_MAX_FIELDS;
+	v = valid_values(s, ev, n, &cut);
+	switch (ev->kind) {
+	case MT_EV_SCOPE_BEGIN:
+		scope_begin(s, t, ev, v, n, cut);
+		break;
+	case MT_EV_SPAN_NEW:
+		span_new(s, t, ev, v, n, cut);
+		break;
+	case MT_EV_SPAN_RECORD:
+		sp = sp_span_find(s, t->proc, ev->span);
+		if (sp) {
+			sp_span_record(s, sp, ev->cs, v, n);
+			sp->cut |= cut;
+		} else {
+			s->stats.stray_exits++;
+		}
+		break;
+	case MT_EV_EVENT:
+		instant(s, t, ev, v, n, cut);
+		break;
+	case MT_EV_COUNTER:
+		if (n)
+			counter(s, t, ev, v);
+		break;
+	default: /* names */
+		if (n)
+			sp_given_name(s, t, ev, v);
+		break;
+	}
+}
+
+static void hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
+{
+	s->now = ev->time;
+	if (s->now < t->last_time) {
+		s->stats.time_back++;
+		s->now = t->last_time;
+	}
+	if (ev->has_seq)
+		sequence(s, t, ev->seq, s->now);
+	t->last_time = s->now;
+	if (!t->counted) {
+		t->counted = true;
+		s->stats.threads++;
+		s->stats.processes += !t->proc->counted;
+		t->proc->counted = true;
+	}
+	switch (ev->kind) {
+	case MT_EV_SCOPE_END:
+		if (!sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL))
+			s->stats.stray_exits++;
+		break;
+	case MT_EV_SPAN_ENTER:
+		span_enter(s, t, ev);
+		break;
+	case MT_EV_SPAN_EXIT:
+		span_exit(s, t, ev);
+		break;
+	case MT_EV_SPAN_CLOSE:
+		span_close(s, t, ev);
+		break;
+	default:
+		if (ev->cs && ev->kind <= MT_EV_EXECUTION_ID)
+			with_values(s, t, ev);
+		break;
+	}
+}
+
+int mt_spans_feed(struct mt_spans *s, const struct mt_event *ev)
+{
+	struct sp_thread *t;
+
+	s->err = 0;
+	s->stats.events++;
+	if (s->dying_first)
+		sp_reap(s, ev->time);
+	if (ev->kind >= MT_EV_PROCESS) {
+		sp_life(s, ev);
+		return s->err;
+	}
+	t = sp_thread_get(s, ev);
+	if (t)
+		hit(s, ev, t);
+	else
+		refused(s, ev);
+	return s->err;
+}
+
+int mt_spans_lost_total(struct mt_spans *s, uint64_t total, uint64_t time, const char *cause)
+{
+	uint64_t known = s->stats.lost + s->loose_lost;
+	struct mt_loss l = {.time = time, .count = total - known, .cause = cause ? cause : ""};
+
+	if (total <= known)
+		return 0;
+	s->err = 0;
+	s->loose_lost += l.count;
+	if (s->sink->ops->lost)
+		sp_err(s, s->sink->ops->lost(s->sink, &l));
+	return s->err;
+}
+
+int mt_spans_finish(struct mt_spans *s, uint64_t time)
+{
+	s->err = 0;
+	while (s->first)
+		sp_process_end(s, s->first, time, MT_END_DETACH, 0);
+	return s->err;
+}
+
+const struct mt_spans_stats *mt_spans_stats(const struct mt_spans *s)
+{
+	return &s->stats;
+}
+
+static int each_of_thread(const struct sp_thread *t, int (*cb)(void *ctx, const struct mt_spans_open *o),
+			  void *ctx)
+{
+	uint32_t i;
+	int rc;
+
+	for (i = t->depth; i-- > 0;) {
+		const struct sp_slice *sl = &t->stack[i];
+		struct mt_spans_open o = {.thread = &t->pub,
+					  .cs = sl->cs,
+					  .name = sl->name,
+					  .span = sl->num,
+					  .parent = sl->parent,
+					  .since = sl->since,
+					  .depth = i};
+
+		rc = cb(ctx, &o);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int mt_spans_each_open(const struct mt_spans *s, int (*cb)(void *ctx, const struct mt_spans_open *o),
+		       void *ctx)
+{
+	const struct sp_process *p;
+	const struct sp_thread *t;
+	int rc;
+
+	for (p = s->first; p; p = p->next) {
+		for (t = p->first; t; t = t->next) {
+			rc = t->dying ? 0 : each_of_thread(t, cb, ctx);
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+void mt_spans_free(struct mt_spans *s)
+{
+	struct name_block *b;
+	uint32_t i;
+
+	if (!s)
+		return;
+	mt_spans_finish(s, 0);
+	while ((b = s->name_pool)) {
+		s->name_pool = b->next;
+		free(b);
+	}
+	for (i = 0; i < s->nplans; i++)
+		mt_name_plan_drop(&s->plans[i]);
+	free(s->plans);
+	free(s->threads.v);
+	free(s->procs.v);
+	free(s->name_buf);
+	free(s->text_buf);
+	free(s);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sinks keep state in .sink_data, and there is one per process and thread. The tee keeps a row of them
+ * instead: before a sink is called its own pointers are put in, afterwards taken back.
+ *
+ * While no sink is being called, .sink_data of a process or thread that the tee was told of is its row.
+ */
+#include "tee.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct row {
+	void *data[MT_TEE_MAX];
+};
+
+struct tee {
+	struct mt_sink sink;
+	unsigned n;
+	struct mt_sink *to[MT_TEE_MAX];
+};
+
+/* What one call is about, and the rows of that. */
+struct swap {
+	struct mt_process *p;
+	struct mt_thread *t;
+	struct row *prow, *trow;
+};
+
+static bool row_make(void **data)
+{
+	if (!*data)
+		*data = calloc(1, sizeof(struct row));
+	return *data;
+}
+
+/* False: there are no rows, so the sinks know nothing of it. */
+static bool swap_init(struct swap *w, struct mt_process *p, struct mt_thread *t)
+{
+	*w = (struct swap){.p = t ? t->process : p, .t = t};
+	if (w->p) {
+		w->prow = w->p->sink_data;
+		if (!w->prow)
+			return false;
+	}
+	if (t) {
+		w->trow = t->sink_data;
+		if (!w->trow)
+			return false;
+	}
+	return true;
+}
+
+static void swap_in(struct swap *w, unsigned i)
+{
+	if (w->p)
+		w->p->sink_data = w->prow->data[i];
+	if (w->t)
+		w->t->sink_data = w->trow->data[i];
+}
+
+static void swap_out(struct swap *w, unsigned i)
+{
+	if (w->p) {
+		w->prow->data[i] = w->p->sink_data;
+		w->p->sink_data = w->prow;
+	}
+	if (w->t) {
+		w->trow->data[i] = w->t->sink_data;
+		w->t->sink_data = w->trow;
+	}
+}
+
+/* Calls slot `op` of every sink that has it; proc and thr: what the call is about. */
+#define TEE_CALL(s, proc, thr, op, ...)                                                                      \
+	do {                                                                                                 \
+		struct tee *tee_ = (struct tee *)(s);                                                        \
+		struct swap w_;                                                                              \
+		unsigned i_;                                                                                 \
+		int err_ = 0, rc_;                                                                           \
+		if (!swap_init(&w_, proc, thr))                                                              \
+			return -ENOMEM;                                                                      \
+		for (i_ = 0; i_ < tee_->n; i_++) {                                                           \
+			if (!tee_->to[i_] || !tee_->to[i_]->ops->op)                                         \
+				continue;                                                                    \
+			swap_in(&w_, i_);                                                                    \
+			rc_ = tee_->to[i_]->ops->op(tee_->to[i_], __VA_ARGS__);                              \
+			swap_out(&w_, i_);                                                                   \
+			if (rc_ < 0 && err_ == 0)                                                            \
+				err_ = rc_;                                                                  \
+		}                                                                                            \
+		return err_;                                                                                 \
+	} while (0)
+
+static int tee_process(struct mt_sink *s, struct mt_process *p, uint64_t time)
+{
+	if (!row_make(&p->sink_data))
+		return -ENOMEM;
+	TEE_CALL(s, p, NULL, process, p, time);
+}
+
+static int tee_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time)
+{
+	if (!t->process->sink_data || !row_make(&t->sink_data))
+		return -ENOMEM;
+	TEE_CALL(s, NULL, t, thread, t, time);
+}
+
+static int tee_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	TEE_CALL(s, NULL, sl->thread, begin, sl);
+}
+
+static int tee_end(struct mt_sink *s, const struct mt_slice_end *e)
+{
+	TEE_CALL(s, NULL, e->thread, end, e);
+}
+
+static int tee_instant(struct mt_sink *s, const struct mt_instant *i)
+{
+	TEE_CALL(s, NULL, i->thread, instant, i);
+}
+
+static int tee_counter(struct mt_sink *s, const struct mt_count *c)
+{
+	TEE_CALL(s, NULL, c->thread, counter, c);
+}
+
+/* A loss may name a process without thread, or nothing. */
+static int tee_lost(struct mt_sink *s, const struct mt_loss *l)
+{
+	TEE_CALL(s, l->process, l->thread, lost, l);
+}
+
+static int tee_gone_all(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
+{
+	TEE_CALL(s, p, t, gone, p, t, time);
+}
+
+static int tee_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
+{
+	int rc = tee_gone_all(s, p, t, time);
+
+	if (t) {
+		free(t->sink_data);
+		t->sink_data = NULL;
+	} else if (p) {
+		free(p->sink_data);
+		p->sink_data = NULL;
+	}
+	return rc;
+}
+
+static int tee_flush(struct mt_sink *s, uint64_t now)
+{
+	TEE_CALL(s, NULL, NULL, flush, now);
+}
+
+static int tee_span_new(struct mt_sink *s, const struct mt_span_new *n)
+{
+	TEE_CALL(s, n->process, NULL, span_new, n);
+}
+
+static int tee_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
+{
+	TEE_CALL(s, p, NULL, span_close, p, span, time);
+}
+
+static int tee_mark(struct mt_sink *s, uint64_t time, struct mt_str text)
+{
+	TEE_CALL(s, NULL, NULL, mark, time, text);
+}
+
+static int tee_free(struct mt_sink *s)
+{
+	struct tee *tee = (struct tee *)s;
+	unsigned i;
+	int err = 0, rc;
+
+	if (!s)
+		return 0;
+	for (i = 0; i < tee->n; i++) {
+		if (!tee->to[i])
+			continue;
+		rc = tee->to[i]->ops->free(tee->to[i]);
+		if (rc < 0 && err == 0)
+			err = rc;
+	}
+	free(tee);
+	return err;
+}
+
+static const struct mt_sink_ops tee_ops = {
+	.process = tee_process,
+	.thread = tee_thread,
+	.begin = tee_begin,
+	.end = tee_end,
+	.instant = tee_instant,
+	.counter = tee_counter,
+	.lost = tee_lost,
+	.gone = tee_gone,
+	.flush = tee_flush,
+	.free = tee_free,
+	.span_new = tee_span_new,
+	.span_close = tee_span_close,
+	.mark = tee_mark,
+};
+
+int mt_tee_new(struct mt_sink *const *sinks, unsigned n, struct mt_sink **ret_tee)
+{
+	struct tee *tee;
+	unsigned i;
+
+	if (n == 0 || n > MT_TEE_MAX)
+		return -EINVAL;
+	tee = calloc(1, sizeof(*tee));
+	if (!tee)
+		return -ENOMEM;
+	tee->sink.ops = &tee_ops;
+	tee->n = n;
+	for (i = 0; i < n; i++)
+		tee->to[i] = sinks[i];
+	*ret_tee = &tee->sink;
+	return 0;
+}
+
+void mt_tee_detach(struct mt_sink *tee, const struct mt_sink *sink)
+{
+	struct tee *t = (struct tee *)tee;
+	unsigned i;
+
+	for (i = 0; i < t->n; i++)
+		if (t->to[i] == sink)
+			t->to[i] = NULL;
+}
