@@ -1011,7 +1011,7 @@ static inline __attribute__((unused)) void montrace_thread_name(const char *name
 {
 	const struct montrace__cs *cs;
 
-	MT__SITE(cs, MONTRACE_CLASS_THREAD_NAME, MONTRACE_ERROR, 0, 1000001, (MT__PROBES_ONE("thread_name")),
+	MT__SITE(cs, MONTRACE_CLASS_THREAD_NAME, MONTRACE_ERROR, MT__FLAGS(0), 1000001, (MT__PROBES_ONE("thread_name")),
 		 "thread_name", MT_STR("name", ""));
 	montrace__copy(montrace__thread_v1.text, sizeof(montrace__thread_v1.text), name);
 	montrace__thread_v1.last = 0;
@@ -1026,7 +1026,7 @@ static inline __attribute__((unused)) void montrace_process_name(const char *nam
 {
 	const struct montrace__cs *cs;
 
-	MT__SITE(cs, MONTRACE_CLASS_PROCESS_NAME, MONTRACE_ERROR, 0, 1000002, (MT__PROBES_ONE("process_name")),
+	MT__SITE(cs, MONTRACE_CLASS_PROCESS_NAME, MONTRACE_ERROR, MT__FLAGS(0), 1000002, (MT__PROBES_ONE("process_name")),
 		 "process_name", MT_STR("name", ""));
 	montrace__set_name(&montrace__process_v1, cs, name);
 }
@@ -1036,7 +1036,7 @@ static inline __attribute__((unused)) void montrace_execution_id(const char *id)
 {
 	const struct montrace__cs *cs;
 
-	MT__SITE(cs, MONTRACE_CLASS_EXECUTION_ID, MONTRACE_ERROR, 0, 1000003, (MT__PROBES_ONE("execution_id")),
+	MT__SITE(cs, MONTRACE_CLASS_EXECUTION_ID, MONTRACE_ERROR, MT__FLAGS(0), 1000003, (MT__PROBES_ONE("execution_id")),
 		 "execution_id", MT_STR("id", ""));
 	montrace__set_name(&montrace__execution_v1, cs, id);
 }

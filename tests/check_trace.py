@@ -482,8 +482,6 @@ class Checker:
                     aname = known[iid]
                 else:
                     aname, value = resolve(ann, seq)
-                if aname in args:
-                    self.bad("annotation %r twice in one event" % aname)
                 args[aname] = value
         if typ == 1:
             self.begin(tr, uuid, name, args)
@@ -861,6 +859,13 @@ def cases():
     yield "snapshot primary", pkt((10, 1), (13, 1), (6, snap_fields(9, primary=3))), "primary clock 3", {}
     yield "boot clock back", SNAP + pkt((10, 1), (6, snap_fields(999, 2000))), "boot clock runs back", {}
     yield "monotonic clock back", SNAP + pkt((10, 1), (6, snap_fields(1001, 3))), "monotonic clock runs back", {}
+    yield "clock twice", SNAP + pkt((10, 1), (6, snap_fields(1001, extra=([(1, 6), (2, 1001)],)))), "twice in one snapshot", {}
+    yield "no boot clock", SNAP + pkt((10, 1), (6, snap_fields(1001, ids=(3, 1)))), "without clock 6", {}
+    yield "incremental boot clock", SNAP + pkt((6, enc((1, enc((1, 6), (2, 1001), (3, 1)))))), "must not be incremental", {}
+    yield "odd clock", SNAP + pkt((10, 1), (6, snap_fields(1001, extra=([(1, 9), (2, 1)],)))), "clock 9", {}
+    yield ("clock changes", HEAD + DELTA + pkt((10, 3), (6, snap_fields(2001, extra=([(1, 64), (2, 0), (3, 1), (4, 1)],)))),
+           "changes its kind", {})
+    yield "negative time", HEAD + ev(2**63, (9, 3), (10, 1)), "negative time", {}
     yield "unknown clock", HEAD + begin(1, 1, more=((58, 70),)) + end(1010, 1), "clock 70", {}
     yield "never cleared", HEAD + ev(1000, (9, 3), (23, "x"), (11, 8), seq=5), "never cleared", {}
     yield "dropped", HEAD + pkt((10, 2), (42, 1)) + ev(1000, (9, 3), (10, 1)), "was dropped", {}
@@ -872,13 +877,19 @@ def cases():
     yield "no track", HEAD + pkt((10, 4), (13, 1)) + pkt((8, 1), (10, 4), (11, enc((9, 3), (23, "x")))), "without track", {}
     yield ("two identities", HEAD + pkt((10, 1), (60, enc((1, 8), (5, 7), (4, enc((1, 100), (2, 102))))))
            , "described again", {})
+    yield "track without uuid", SNAP + pkt((10, 1), (60, enc((2, "x")))), "without uuid", {}
+    yield "annotation without value", HEAD + ev(1, (9, 3), (10, 1), (4, enc((1, 1)))), "annotation without value", {}
+    yield "annotation without name", HEAD + ev(1, (9, 3), (10, 1), (4, enc((2, 1)))), "annotation without name", {}
+    yield "instant without name", HEAD + ev(1, (9, 3)), "instant without name", {}
+    yield "interned, not cleared", HEAD + pkt((10, 5), (12, INTERN)), "interned data on sequence 5", {}
+    yield ("event, not cleared", HEAD + pkt((8, 1), (10, 5), (11, enc((9, 3), (23, "x"), (11, 8)))),
+           "event on sequence 5", {})
     yield "thread without tid", SNAP + PROC + pkt((60, enc((1, 8), (5, 7), (4, enc((1, 1)))))), "without pid or tid", {}
     yield "too deep", HEAD + deep(513), "more than 512", {}
     yield "flow 0", HEAD + ev(1, (9, 3), (10, 1), raw=enc_flow(47, 0)), "flow id 0", {}
     yield "name not UTF-8", HEAD + pkt((10, 2), (13, 2), (12, enc((2, enc((1, 9), (2, b"\xff")))))), "UTF-8", {}
     yield "value not UTF-8", HEAD + ev(1, (9, 3), (10, 1), (4, enc((1, 1), (6, b"a\x80")))), "UTF-8", {}
     yield "thread name not UTF-8", SNAP + PROC + pkt((60, enc((1, 8), (4, enc((1, 1), (2, 2), (5, b"\xc0")))))), "UTF-8", {}
-    yield "annotation twice", HEAD + ev(1, (9, 3), (10, 1), *[(4, enc((1, 1), (2, 1)))] * 2), "twice in one event", {}
     yield "no count", HEAD + ev(1, (9, 3), (10, 3)), "without a positive count", {}
     yield "counter on a thread", HEAD + ev(1, (9, 4), (30, 1)), "counter values on track 8", {}
     yield "slice on a counter", HEAD + ev(1, (9, 3), (10, 1), (11, 9)), "on counter track", {}

@@ -136,6 +136,8 @@ void mt_attach_detach(struct mt_attach *a)
 {
 	uint32_t i;
 
+	if (!a)
+		return;
 	for (i = 0; i < a->nattached; i++)
 		attached_drop(&a->attached[i]);
 	a->nattached = 0;

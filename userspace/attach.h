@@ -43,7 +43,7 @@ int mt_attach_arm(struct mt_attach *a, uint32_t pid);
 /* Takes away the probes of one process (it ended, or is to be traced no more). */
 void mt_attach_drop(struct mt_attach *a, uint32_t pid);
 
-/* Detaches everything; reports and callsites stay. */
+/* Detaches everything; reports and callsites stay. NULL is fine. */
 void mt_attach_detach(struct mt_attach *a);
 
 /* What became of the callsites of a file. */

@@ -75,7 +75,8 @@ static void put_event(FILE *out, const struct mt_timeline *tl, const struct mt_t
 		else
 			fprintf(out, "%" PRId64, e->i);
 	} else if (e->flags & MT_TL_LOSS) {
-		fprintf(out, "%*s%*s!! events lost: %" PRIu64, TIME_WIDTH, "!", 2 + 2 * e->depth, "", e->u);
+		fprintf(out, "%*s", TIME_WIDTH, "LOST");
+		put_name(out, tl, e);
 		put_args(out, tl, e);
 	} else {
 		fprintf(out, "%*s", TIME_WIDTH, "*");

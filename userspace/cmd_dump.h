@@ -16,7 +16,7 @@ enum { MT_DUMP_JSON = 1 };
  *        0.000        12.345  name k=v ... file:line [end k=v ...]
  *        1.500             *    instant k=v ...
  *        2.000             =  counter value
- *        3.000             !  events lost: 12
+ *        3.000          LOST  events lost count=12
  * JSON: {"type":"slice","ts":ns,"dur":ns|null,"name":,"pid":,"tid":,"thread":,"process":,"track":,
  * "depth":,"cat":,"file":,"line":,"args":{},"flows":[]}; "cut":true if an outer end ended it. Instants
  * have no dur; counters have "value"; losses "source" (instant, kernel, packets, writers) and "count".

@@ -24,6 +24,7 @@ struct record {
 	struct mt_log *log;
 	enum mt_mode mode;
 	bool mode_asked; /* by option or variable, not by default */
+	bool widened;	 /* default mode, and no callsite is user-facing: all are traced */
 	struct mt_filter *filter;
 	struct mt_session *session;
 	struct mt_out *out;
@@ -158,7 +159,7 @@ static int decide_callsites(struct record *r)
 			     t.callsites, plural(t.callsites));
 		return -ENOENT;
 	}
-	mt_log_info(r->log, "no callsite is user-facing: tracing all of them (-m dev, -m user to choose)");
+	r->widened = true;
 	err = make_filter(r, MT_MODE_DEV);
 	if (!err)
 		mt_attach_set_filter(a, r->filter);
@@ -318,6 +319,8 @@ static void tell_attached(struct record *r)
 	struct mt_attach_file t;
 
 	mt_attach_total(a, &t);
+	if (r->widened)
+		mt_log_info(r->log, "no callsite is user-facing: tracing all of them (-m dev, -m user to choose)");
 	mt_log_info(r->log, "process %u%s: %u of %u callsite%s armed%s; writing %s", r->o->pids[0],
 		    r->o->npids > 1 ? " and others" : "", t.armed, t.callsites, plural(t.callsites),
 		    r->o->duration_ms ? "" : "; Ctrl-C ends", r->path);

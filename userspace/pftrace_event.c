@@ -293,8 +293,6 @@ static void put_payload(struct writing *w, const struct payload *p)
 		mt_enc_u64(&w->e, 17, w->site->level);
 		mt_enc_close(&w->e, start);
 	}
-	if (p->flags & MT_SLICE_UNSEEN)
-		put_constant(w, "fields", "not seen");
 	if (p->flags & MT_SLICE_CONTINUED)
 		put_flag(w, "continued");
 	if (p->flags & MT_SLICE_CUT)

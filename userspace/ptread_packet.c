@@ -262,6 +262,7 @@ int pt_packet_use(struct mt_ptread *r, const struct pt_packet *p)
 			return e;
 	}
 	ts = packet_time(r, s, p);
+	e = 0;
 	if (p->descriptor.p)
 		e = tell_track(r, p, ts);
 	else if (p->event.p && !p->seq)
@@ -274,7 +275,5 @@ int pt_packet_use(struct mt_ptread *r, const struct pt_packet *p)
 		e = tell_stats(r, p, ts);
 	else if (p->attributes.p)
 		e = tell_attributes(r, p->attributes);
-	else
-		e = 0;
 	return e;
 }

@@ -154,6 +154,8 @@ static const struct mt_value *valid_values(struct mt_spans *s, const struct mt_e
 		if (len > MONTRACE_MAX_TEXT) {
 			len = MONTRACE_MAX_TEXT;
 			s->values[i].cut = *cut = true;
+			if (s->values[i].full_len < text->len)
+				s->values[i].full_len = text->len;
 		}
 		text->len = (uint32_t)mt_utf8_fix(s->text_buf + at, SP_TEXT_BUF - at, text->p, len);
 		text->p = s->text_buf + at;
@@ -217,6 +219,7 @@ static void span_enter(struct mt_spans *s, struct sp_thread *t, const struct mt_
 	b.cut = sp->cut;
 	b.nvalues = sp->nvalues;
 	b.values = sp->values;
+	sp_make_room(s, t, s->now);
 	sp_begin(s, t, &b);
 }
 
@@ -301,13 +304,10 @@ static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_eve
 static void scope_begin(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
 			const struct mt_value *v, uint32_t n, bool cut)
 {
-	struct sp_begin b = {.cs = ev->cs,
-			     .parent = parent_of(s, t, ev),
-			     .time = s->now,
-			     .cut = cut,
-			     .nvalues = n,
-			     .values = v};
+	struct sp_begin b = {.cs = ev->cs, .time = s->now, .cut = cut, .nvalues = n, .values = v};
 
+	sp_make_room(s, t, s->now);
+	b.parent = parent_of(s, t, ev);
 	sp_begin(s, t, &b);
 }
 

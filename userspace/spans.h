@@ -47,7 +47,8 @@ struct mt_spans_stats {
 
 struct mt_spans;
 
-/* opts: NULL = all defaults. sink stays the caller's; it must outlive the spans. *ret_spans: mt_spans_free. */
+/* opts: NULL = all defaults. sink stays the caller's; it must outlive the spans. *ret_spans: mt_spans_free.
+ */
 int mt_spans_new(const struct mt_spans_opts *opts, struct mt_sink *sink, struct mt_spans **ret_spans);
 
 /* Takes one event. Returns 0, -ENOMEM, or the sink's error (state stays sound, the caller may go on). */

@@ -238,6 +238,11 @@ struct sp_begin {
 	uint32_t nvalues;
 	const struct mt_value *values;
 };
+/*
+ * Before sp_begin, and before its parent is looked up: if the stack of t is full, slices that may have been
+ * over for long, their ends lost, go. Else a thread that loses an end now and then would be hidden for good.
+ */
+void sp_make_room(struct mt_spans *s, struct sp_thread *t, uint64_t time);
 void sp_begin(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b);
 /* Ends the innermost entry of span, or of a scope of cs (span NULL). False: there is none. */
 bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *cs, const struct sp_span *span,

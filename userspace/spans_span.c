@@ -140,7 +140,7 @@ int sp_span_fill(struct mt_spans *s, struct sp_span *sp, const struct mt_callsit
 		}
 	}
 	free_content(sp);
-	text = (char *)copy + n * sizeof(*v);
+	text = copy ? (char *)(copy + n) : NULL;
 	for (i = 0; i < n; i++) {
 		copy[i] = v[i];
 		if (!sp_has_text(&v[i]))

@@ -351,19 +351,17 @@ beyond:
 	t->deeper++;
 }
 
-/*
- * No room on the stack of t? If slices of it may have been over for long, their ends lost, they go first:
- * else a thread that loses an end now and then would be hidden for good after max_depth losses.
- */
-static bool is_full(struct mt_spans *s, struct sp_thread *t, uint64_t time)
+static bool is_full(const struct mt_spans *s, const struct sp_thread *t)
 {
-	if (t->depth < s->opts.max_depth && !t->nhidden && !t->deeper)
-		return false;
-	if (t->suspect && t->depth) {
-		s->stats.lost_ends++;
-		end_at(s, t, 0, time, MT_END_LOST);
-	}
 	return t->depth >= s->opts.max_depth || t->nhidden || t->deeper;
+}
+
+void sp_make_room(struct mt_spans *s, struct sp_thread *t, uint64_t time)
+{
+	if (!is_full(s, t) || !t->suspect || !t->depth)
+		return;
+	s->stats.lost_ends++;
+	end_at(s, t, 0, time, MT_END_LOST);
 }
 
 static bool stack_room(struct mt_spans *s, struct sp_thread *t)
@@ -389,7 +387,7 @@ void sp_begin(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b)
 	struct sp_slice *sl;
 	uint32_t flags = b->cut ? MT_SLICE_CUT : 0;
 
-	if (is_full(s, t, b->time)) {
+	if (is_full(s, t)) {
 		hide(s, t, b);
 		return;
 	}

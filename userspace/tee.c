@@ -81,7 +81,7 @@ static void swap_out(struct swap *w, unsigned i)
 		if (!swap_init(&w_, proc, thr))                                                              \
 			return -ENOMEM;                                                                      \
 		for (i_ = 0; i_ < tee_->n; i_++) {                                                           \
-			if (!tee_->to[i_] || !tee_->to[i_]->ops->op)                                         \
+			if (!tee_->to[i_]->ops->op)                                         \
 				continue;                                                                    \
 			swap_in(&w_, i_);                                                                    \
 			rc_ = tee_->to[i_]->ops->op(tee_->to[i_], __VA_ARGS__);                              \
@@ -180,8 +180,6 @@ static int tee_free(struct mt_sink *s)
 	if (!s)
 		return 0;
 	for (i = 0; i < tee->n; i++) {
-		if (!tee->to[i])
-			continue;
 		rc = tee->to[i]->ops->free(tee->to[i]);
 		if (rc < 0 && err == 0)
 			err = rc;
@@ -222,14 +220,4 @@ int mt_tee_new(struct mt_sink *const *sinks, unsigned n, struct mt_sink **ret_te
 		tee->to[i] = sinks[i];
 	*ret_tee = &tee->sink;
 	return 0;
-}
-
-void mt_tee_detach(struct mt_sink *tee, const struct mt_sink *sink)
-{
-	struct tee *t = (struct tee *)tee;
-	unsigned i;
-
-	for (i = 0; i < t->n; i++)
-		if (t->to[i] == sink)
-			t->to[i] = NULL;
 }

@@ -18,7 +18,4 @@
  */
 int mt_tee_new(struct mt_sink *const *sinks, unsigned n, struct mt_sink **ret_tee);
 
-/* Takes a sink out (it stays alive and is the caller's again). It must have been told gone() for all or none. */
-void mt_tee_detach(struct mt_sink *tee, const struct mt_sink *sink);
-
 #endif

@@ -12,7 +12,7 @@
 
 #define MAX_SITES 16384
 #define MAX_HITS 65536
-#define STUB 16
+#define STUB 32
 
 int h_failures;
 static struct h_site *sites;
@@ -62,16 +62,13 @@ __asm__(".text\n"
 	"	call h_capture\n"
 	"	mov %rbp, %rsp\n"
 	"	pop %rbp\n"
-	"	mov $64, %ecx\n"
-	"1:	movq $-1, -8(%rsp,%rcx,8)\n" /* rewritten below: fills under the stack pointer */
-	"	jmp 2f\n"
-	"2:	lea -8(%rsp), %rax\n"
+	"	lea -8(%rsp), %rax\n"
 	"	mov $64, %ecx\n"
 	"	movabs $0xdeadbeefdeadbeef, %rdx\n"
-	"3:	mov %rdx, (%rax)\n"
+	"1:	mov %rdx, (%rax)\n"
 	"	sub $8, %rax\n"
 	"	dec %ecx\n"
-	"	jnz 3b\n"
+	"	jnz 1b\n"
 	"	mov %rdx, %rax\n	mov %rdx, %rcx\n	mov %rdx, %rsi\n	mov %rdx, %rdi\n"
 	"	mov %rdx, %r8\n	mov %rdx, %r9\n	mov %rdx, %r10\n	mov %rdx, %r11\n"
 	"	movq %rdx, %xmm0\n	movq %rdx, %xmm1\n	movq %rdx, %xmm2\n	movq %rdx, %xmm3\n"
@@ -114,7 +111,7 @@ static void patch(struct h_site *s, uint8_t *stub, uint32_t first)
 	if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC) &&
 	    mprotect((void *)page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
 		die("mprotect");
-	for (uint32_t i = 0; i < s->nprobes; i++, stub += STUB * 2) {
+	for (uint32_t i = 0; i < s->nprobes; i++, stub += STUB) {
 		uint8_t *nop5 = s->thunk + 16 * i + s->nop5_at;
 		uint32_t index = first + i;
 		uint64_t to = (uint64_t)(uintptr_t)h_common;
@@ -134,7 +131,7 @@ static void patch(struct h_site *s, uint8_t *stub, uint32_t first)
 }
 
 /* One callsite note after its text note. Notes of dropped functions have no sound addresses. */
-static void take(const char *module, const uint8_t *text, const uint8_t *n, uintptr_t bias, uintptr_t base_addr)
+static void take(const char *path, const uint8_t *text, const uint8_t *n, uintptr_t bias)
 {
 	struct {
 		uint32_t abi, key;
@@ -148,12 +145,12 @@ static void take(const char *module, const uint8_t *text, const uint8_t *n, uint
 	const char *p = (const char *)text + 8;
 
 	memcpy(&note, n, sizeof(note));
-	if (memcmp(text + 4, n + 4, 4) || nsites == MAX_SITES)
+	if (memcmp(text + 4, n + 4, 4) || nsites == MAX_SITES) /* the keys of the two notes */
 		abort();
-	if (!note.thunk || !note.sem || (base_addr && note.base != base_addr))
+	if (!note.thunk || !note.sem)
 		return;
 	memset(s, 0, sizeof(*s));
-	snprintf(s->module, sizeof(s->module), "%s", module);
+	snprintf(s->module, sizeof(s->module), "%s", path);
 	s->name = p;
 	s->target = p += strlen(p) + 1;
 	s->file = p += strlen(p) + 1;
@@ -180,21 +177,23 @@ static int module(struct dl_phdr_info *info, size_t size, void *ctx)
 	const Elf64_Shdr *sh;
 	const Elf64_Ehdr *eh;
 	const uint8_t *map, *text = NULL;
+	uint8_t *copy;
 	struct stat st;
 
 	(void)size;
 	(void)ctx;
+	if (fd < 0 || fstat(fd, &st))
+		return 0; /* the vdso */
 	for (size_t i = 0; i < nsites; i++)
 		if (!strcmp(sites[i].module, path)) {
 			close(fd);
 			return 0;
 		}
-	if (fd < 0 || fstat(fd, &st))
-		return 0; /* the vdso */
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
+	copy = malloc((size_t)st.st_size); /* kept: the names point into it; no mapping, that would pin the file */
+	if (!copy || pread(fd, copy, (size_t)st.st_size, 0) != st.st_size)
 		die(path);
+	close(fd);
+	map = copy;
 	eh = (const Elf64_Ehdr *)map;
 	sh = (const Elf64_Shdr *)(map + eh->e_shoff);
 	for (int i = 0; i < eh->e_shnum; i++) {
@@ -211,11 +210,11 @@ static int module(struct dl_phdr_info *info, size_t size, void *ctx)
 			if (h[2] == 2)
 				text = desc;
 			else if (h[2] == 1)
-				take(path, text, desc, info->dlpi_addr, 0);
+				take(path, text, desc, info->dlpi_addr);
 			p = desc + ((h[1] + 3) & ~3u);
 		}
 	}
-	return 0; /* the map stays: the names point into it */
+	return 0;
 }
 
 size_t h_load(void)
@@ -236,9 +235,9 @@ size_t h_load(void)
 			if (nstubs == 64)
 				abort();
 			block = stubs[nstubs++] = stub_block((uintptr_t)s->thunk);
-			room = (1 << 18) / (STUB * 2);
+			room = (1 << 18) / (STUB);
 		}
-		patch(s, block + (1 << 18) - room * STUB * 2, (uint32_t)i * 4);
+		patch(s, block + (1 << 18) - room * STUB, (uint32_t)i * 4);
 		room -= s->nprobes;
 	}
 	return nsites - before;
@@ -261,7 +260,7 @@ size_t h_nsites(void)
 	return nsites;
 }
 
-const struct h_site *h_site(size_t i)
+const struct h_site *h_site_at(size_t i)
 {
 	return i < nsites ? &sites[i] : NULL;
 }
@@ -291,7 +290,7 @@ size_t h_nhits(void)
 	return nhits;
 }
 
-const struct h_hit *h_hit(size_t i)
+const struct h_hit *h_hit_at(size_t i)
 {
 	static const struct h_site none = {.name = "(no such hit)"};
 	static const uint8_t zero[4096];
@@ -306,7 +305,7 @@ static void put(struct h_exp *e, uint32_t at, uint64_t v, int bytes)
 		e->b[at + (uint32_t)i] = (uint8_t)(v >> 8 * i);
 }
 
-void h_exp(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, uint64_t span, uint64_t parent)
+void h_begin(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, uint64_t span, uint64_t parent)
 {
 	memset(e, 0, sizeof(*e));
 	put(e, 2, kind, 1);
@@ -350,7 +349,7 @@ static void dump(const char *what, const uint8_t *p, uint64_t n)
 
 bool h_is(size_t i, const char *name, struct h_exp *e, const char *where, int line)
 {
-	const struct h_hit *h = h_hit(i);
+	const struct h_hit *h = h_hit_at(i);
 	uint32_t size = (e->end + 7) & ~7u;
 
 	put(e, 0, size, 2);

@@ -46,7 +46,7 @@ size_t h_load(void);
 /* Forgets the sites of modules whose path ends with `suffix`: call it before dlclose. */
 void h_unload(const char *suffix);
 size_t h_nsites(void);
-const struct h_site *h_site(size_t i);
+const struct h_site *h_site_at(size_t i);
 
 /* Sets the semaphores of all instances of `name` (NULL: all callsites). Number of them. */
 size_t h_arm(const char *name, bool on);
@@ -54,14 +54,14 @@ size_t h_arm(const char *name, bool on);
 /* Captured hits, oldest first. */
 void h_reset(void);
 size_t h_nhits(void);
-const struct h_hit *h_hit(size_t i);
+const struct h_hit *h_hit_at(size_t i);
 
 /* Expected record, built here once more, in another way than the header does. */
 struct h_exp {
 	uint8_t b[8192];
 	uint32_t nfields, nnum, end;
 };
-void h_exp(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, uint64_t span, uint64_t parent);
+void h_begin(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, uint64_t span, uint64_t parent);
 void h_num(struct h_exp *e, uint64_t v);
 void h_f64(struct h_exp *e, double v);
 /* `stored` bytes of p are there, the text had `full` */

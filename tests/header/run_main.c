@@ -9,8 +9,10 @@ int main(int argc, char **argv)
 {
 #ifdef LOAD
 	void *lib = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	int (*run)(void) = lib ? (int (*)(void))dlsym(lib, "test_main") : NULL;
+	int (*run)(void) = NULL;
 
+	if (lib)
+		*(void **)&run = dlsym(lib, "test_main");
 	if (!run) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 2;

@@ -27,16 +27,13 @@
 #define STR MONTRACE_TYPE_STR
 #define DBG MONTRACE_TYPE_DEBUG
 
-#define SITE(id_, class__, name_, n_, ...)                                                                  \
-	{.id = id_,                                                                                         \
-	 .class_ = MONTRACE_CLASS_##class__,                                                                \
-	 .level = MONTRACE_INFO,                                                                            \
-	 .nfields = n_,                                                                                     \
-	 .name = name_,                                                                                     \
-	 .target = "app::db",                                                                               \
-	 .file = "f.c",                                                                                     \
-	 .function = "",                                                                                    \
-	 .fields = {__VA_ARGS__}}
+#define SITE(id_, class__, name_, n_, ...)                                                            \
+	{                                                                                             \
+		.id = id_, .class_ = MONTRACE_CLASS_##class__, .level = MONTRACE_INFO, .nfields = n_, \
+		.name = name_, .target = "app::db", .file = "f.c", .function = "", .fields = {        \
+			__VA_ARGS__                                                                   \
+		}                                                                                     \
+	}
 
 /* Scopes are lower case, spans upper case. */
 static const struct mt_callsite sites[] = {
@@ -147,7 +144,7 @@ static bool run_hit(struct world *w, char **arg, uint32_t n)
 		bool id;
 	} words[] = {
 		{"begin", MT_EV_SCOPE_BEGIN, false},  {"end", MT_EV_SCOPE_END, false},
-		{"new", MT_EV_SPAN_NEW, true},	      {"enter", MT_EV_SPAN_ENTER, true},
+		{"new", MT_EV_SPAN_NEW, true},        {"enter", MT_EV_SPAN_ENTER, true},
 		{"exit", MT_EV_SPAN_EXIT, true},      {"close", MT_EV_SPAN_CLOSE, true},
 		{"record", MT_EV_SPAN_RECORD, true},  {"event", MT_EV_EVENT, false},
 		{"counter", MT_EV_COUNTER, false},    {"tname", MT_EV_THREAD_NAME, false},
@@ -236,8 +233,8 @@ static int show_open(void *ctx, const struct mt_spans_open *o)
 	struct world *w = ctx;
 
 	fprintf(w->f, "open %u/%u %u %.*s span=%" PRIu64 " parent=%" PRIu64 " since=%" PRIu64 "\n",
-		o->thread->process->pid, o->thread->tid, o->depth, (int)o->name.len, o->name.p, o->span, o->parent,
-		o->since);
+		o->thread->process->pid, o->thread->tid, o->depth, (int)o->name.len, o->name.p, o->span,
+		o->parent, o->since);
 	return 0;
 }
 
@@ -246,7 +243,8 @@ static void run_line(struct world *w, char *line)
 	char *arg[24] = {NULL}, *save = NULL;
 	uint32_t n = 0;
 
-	for (arg[0] = strtok_r(line, " ", &save); arg[n] && n < N_OF(arg) - 1; arg[n] = strtok_r(NULL, " ", &save))
+	for (arg[0] = strtok_r(line, " ", &save); arg[n] && n < N_OF(arg) - 1;
+	     arg[n] = strtok_r(NULL, " ", &save))
 		n++;
 	if (n == 0)
 		return;
@@ -280,14 +278,10 @@ static void show_stats(struct world *w)
 		const char *name;
 		uint64_t n;
 	} v[] = {
-		{"lost", st->lost},
-		{"unseen", st->unseen_enters},
-		{"stray", st->stray_exits},
-		{"closed", st->closed_entered},
-		{"reordered", st->reordered},
-		{"lostends", st->lost_ends},
-		{"deep", st->too_deep},
-		{"forgotten", st->forgotten},
+		{"lost", st->lost},           {"unseen", st->unseen_enters},
+		{"stray", st->stray_exits},   {"closed", st->closed_entered},
+		{"reordered", st->reordered}, {"lostends", st->lost_ends},
+		{"deep", st->too_deep},       {"forgotten", st->forgotten},
 		{"timeback", st->time_back},
 	};
 	size_t i;
@@ -354,4 +348,437 @@ static void run_scenario(void **state)
 	world_close(&w);
 }
 
-#include "test_spans_table.h"
+#include "spans_scenarios.h"
+
+static struct mt_event hit(enum mt_event_kind kind, const char *cs, uint64_t time)
+{
+	return (struct mt_event){.kind = kind,
+				 .time = time,
+				 .tgid = 1,
+				 .tid = 1,
+				 .thread_start = 1000,
+				 .cs = cs ? site(cs) : NULL};
+}
+
+static void expect_log(struct world *w, const char *log)
+{
+	assert_string_equal(mt_check_log(w->sink), log);
+	mt_check_log_clear(w->sink);
+}
+
+/* Bytes that are no UTF-8 never reach the sink; whole texts keep all they have. */
+static void texts_become_valid(void **state)
+{
+	struct mt_event ev = hit(MT_EV_EVENT, "all", 10);
+	char longest[MONTRACE_MAX_TEXT + 5];
+	struct world w;
+
+	(void)state;
+	world_open(&w, NULL);
+	ev.nvalues = 6;
+	ev.values[0] = (struct mt_value){.type = I64, .missing = true, .s = {"un\xffreadable", 11}};
+	ev.values[1] = ev.values[2] = ev.values[3] = (struct mt_value){.type = U64};
+	ev.values[4] = (struct mt_value){.type = STR, .s = {"a\xff\xc3\xa4", 4}};
+	ev.values[5] = (struct mt_value){.type = DBG, .cut = true, .full_len = 9, .s = {"b\xe2\x82", 3}};
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	expect_log(&w, "process 1 name=\nthread 1/1 name=\n"
+		       "instant 1/1 @10 all cut i=?un\xef\xbf\xbdreadable u=0 f=0 b=0 "
+		       "s=\"a\xef\xbf\xbd\xc3\xa4\" d=\"b\"+9\n");
+	memset(longest, 0xff, sizeof(longest));
+	ev.values[4] = ev.values[5] = (struct mt_value){.type = STR, .s = {longest, sizeof(longest)}};
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(strlen(strrchr(mt_check_log(w.sink), '"') - 3 * MONTRACE_MAX_TEXT),
+			 3 * MONTRACE_MAX_TEXT + 7); /* "+1029 */
+	;
+	mt_check_log_clear(w.sink);
+	ev = hit(MT_EV_THREAD_COMM, NULL, 20);
+	ev.comm = (struct mt_str){"\xc3\0x", 3};
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	expect_log(&w,
+		   "thread 1/1 name=\xef\xbf\xbd\xef\xbf\xbdx\nprocess 1 name=\xef\xbf\xbd\xef\xbf\xbdx\n");
+	world_close(&w);
+}
+
+/* Names made of a field live as long as the slice, whether short (pooled) or long. */
+static void scope_names_are_kept(void **state)
+{
+	struct mt_event ev = hit(MT_EV_SCOPE_BEGIN, "named", 10);
+	char text[200];
+	struct world w;
+	int i;
+
+	(void)state;
+	world_open(&w, NULL);
+	for (i = 0; i < 100; i++) {
+		ev.kind = MT_EV_SCOPE_BEGIN;
+		ev.nvalues = 1;
+		memset(text, 'a' + i % 26, sizeof(text));
+		ev.values[0] = (struct mt_value){.type = STR, .s = {text, 50u + (uint32_t)i % 10}};
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+		if (i % 3)
+			continue;
+		ev.kind = MT_EV_SCOPE_END;
+		ev.nvalues = 0;
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	}
+	assert_null(mt_check_error(w.sink));
+	assert_int_equal(mt_check_counts(w.sink)->open, 66);
+	world_close(&w);
+}
+
+/* Far deeper than what is remembered one by one: everything that begins ends, in order, and nothing else. */
+static void recursion_beyond_all_bounds(void **state)
+{
+	struct mt_event ev = hit(MT_EV_SCOPE_BEGIN, "a", 10);
+	struct world w;
+	int i, n = 500 + 16384 + 1000;
+
+	(void)state;
+	world_open(&w, NULL);
+	for (i = 0; i < n; i++)
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_check_counts(w.sink)->begins, 500);
+	assert_int_equal(mt_spans_stats(w.spans)->too_deep, n - 500);
+	ev.kind = MT_EV_SCOPE_END;
+	for (i = 0; i < n - 500; i++)
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_check_counts(w.sink)->ends, 0);
+	for (i = 0; i < 500; i++)
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_check_counts(w.sink)->ends, 500);
+	assert_int_equal(mt_spans_stats(w.spans)->stray_exits, 0);
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_spans_stats(w.spans)->stray_exits, 1);
+	/* A loss in the depth: the ends of all these may have been lost, one end at the bottom clears them.
+	 */
+	ev.kind = MT_EV_SCOPE_BEGIN;
+	ev.cs = site("b");
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.cs = site("a");
+	for (i = 0; i < n; i++)
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.kind = MT_EV_SCOPE_END;
+	ev.cs = site("b");
+	ev.has_seq = true;
+	ev.seq = 5;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_check_counts(w.sink)->open, 0);
+	ev.kind = MT_EV_SCOPE_BEGIN;
+	ev.seq = 6;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_check_counts(w.sink)->open, 1);
+	world_close(&w);
+}
+
+static void recorded_fields_are_bounded(void **state)
+{
+	struct mt_callsite rec[40];
+	struct mt_event ev = hit(MT_EV_SPAN_NEW, "A", 10);
+	struct world w;
+	char names[40][16], *last;
+	int i;
+
+	(void)state;
+	world_open(&w, NULL);
+	ev.span = 5;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.kind = MT_EV_SPAN_RECORD;
+	for (i = 0; i < 40; i++) {
+		snprintf(names[i], sizeof(names[i]), "f%d", i);
+		rec[i] = *site("rec2");
+		rec[i].id = 100 + (uint32_t)i;
+		rec[i].fields[0].name = names[i];
+		ev.cs = &rec[i];
+		ev.nvalues = 1;
+		ev.values[0] = (struct mt_value){.type = I64, .i = i};
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	}
+	ev = hit(MT_EV_SPAN_ENTER, "A", 20);
+	ev.span = 5;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	last = strstr(mt_check_log(w.sink), "begin ");
+	assert_non_null(strstr(last, " cut |"));
+	assert_non_null(strstr(last, "f30=30 f31=31\n"));
+	world_close(&w);
+}
+
+/* Ids that a simple hash would put in one place, ids that differ in high bits only, 0 and the largest. */
+static void hostile_ids(void **state)
+{
+	struct mt_event ev = hit(MT_EV_SPAN_NEW, "A", 10);
+	struct world w;
+	uint64_t i, n = 40000;
+
+	(void)state;
+	world_open(&w, NULL);
+	for (i = 0; i < 3 * n; i++) {
+		ev.kind = i < n ? MT_EV_SPAN_NEW : i < 2 * n ? MT_EV_SPAN_ENTER : MT_EV_SPAN_CLOSE;
+		ev.span = i % n < n / 2 ? (i % n) << 48 | 1 : UINT64_MAX - (i % n) * 4096;
+		if (ev.kind == MT_EV_SPAN_ENTER) {
+			assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+			ev.kind = MT_EV_SPAN_EXIT;
+		}
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+		mt_check_log_clear(w.sink);
+	}
+	assert_int_equal(mt_spans_stats(w.spans)->slices, n);
+	assert_int_equal(mt_spans_stats(w.spans)->spans, n);
+	assert_int_equal(mt_spans_stats(w.spans)->stray_exits, 0);
+	assert_int_equal(mt_spans_stats(w.spans)->unseen_enters, 0);
+	world_close(&w);
+}
+
+static void flow_links_pieces_and_differs(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w, NULL);
+	for (w.ev.tgid = 1; w.ev.tgid < 60; w.ev.tgid++) {
+		char line[] = "new A 5", enter[] = "enter A 5", exit[] = "exit A 5", again[] = "enter A 5";
+
+		w.ev.tid = w.ev.tgid;
+		run_line(&w, line);
+		run_line(&w, enter);
+		run_line(&w, exit);
+		run_line(&w, again);
+	}
+	assert_non_null(strstr(mt_check_log(w.sink), "flow=F59"));
+	assert_null(strstr(mt_check_log(w.sink), "flow=F60"));
+	world_close(&w);
+}
+
+static void counts(void **state)
+{
+	static const char script[] =
+		"thread 1 1;begin a;end a;skip 2;begin a;thread 1 2;event tick 1;new A 5;enter A 5;"
+		"exit A 5;enter A 5;counter depth 3;thread 2 2;event tick 1;fork 9 9;comm x";
+	const struct mt_spans_stats *st;
+	char *copy = strdup(script), *line, *save = NULL;
+	struct world w;
+
+	(void)state;
+	world_open(&w, NULL);
+	for (line = strtok_r(copy, ";", &save); line; line = strtok_r(NULL, ";", &save))
+		run_line(&w, line);
+	free(copy);
+	st = mt_spans_stats(w.spans);
+	assert_int_equal(st->events, 12);
+	assert_int_equal(st->slices, 4);
+	assert_int_equal(st->spans, 3);
+	assert_int_equal(st->instants, 2);
+	assert_int_equal(st->counters, 1);
+	assert_int_equal(st->threads, 3);
+	assert_int_equal(st->processes, 2);
+	assert_int_equal(st->delivered, 10);
+	assert_int_equal(st->lost, 2);
+	world_close(&w);
+}
+
+/* Several events of one hit: only the first one has the number. */
+static void batched_hit(void **state)
+{
+	struct mt_event ev = hit(MT_EV_SCOPE_BEGIN, "a", 10);
+	struct world w;
+
+	(void)state;
+	world_open(&w, NULL);
+	ev.has_seq = true;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.has_seq = false;
+	ev.kind = MT_EV_SCOPE_END;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.has_seq = true;
+	ev.seq = 1;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	assert_int_equal(mt_spans_stats(w.spans)->delivered, 2);
+	assert_int_equal(mt_spans_stats(w.spans)->lost, 0);
+	world_close(&w);
+}
+
+static int broken_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	(void)s;
+	(void)sl;
+	return -28;
+}
+
+static int broken_lost(struct mt_sink *s, const struct mt_loss *l)
+{
+	(void)s;
+	(void)l;
+	return -5;
+}
+
+/* The first error of a call is returned, and the rest goes on as if nothing were. */
+static void sink_errors(void **state)
+{
+	static const struct mt_sink_ops ops = {.begin = broken_begin, .lost = broken_lost};
+	struct mt_sink inner = {&ops}, *check;
+	struct mt_event ev = hit(MT_EV_SCOPE_BEGIN, "a", 10);
+	struct mt_spans *s;
+
+	(void)state;
+	assert_int_equal(mt_check_new(&inner, false, &check), 0);
+	assert_int_equal(mt_spans_new(NULL, check, &s), 0);
+	assert_int_equal(mt_spans_feed(s, &ev), -28);
+	ev.has_seq = true;
+	ev.seq = 3;
+	assert_int_equal(mt_spans_feed(s, &ev), -5);
+	ev.has_seq = false;
+	ev.kind = MT_EV_SCOPE_END;
+	assert_int_equal(mt_spans_feed(s, &ev), 0);
+	assert_int_equal(mt_check_counts(check)->open, 1);
+	assert_int_equal(mt_spans_lost_total(s, 9, 30, NULL), -5);
+	assert_int_equal(mt_spans_finish(s, 40), 0);
+	assert_null(mt_check_final(check));
+	mt_spans_free(s);
+	assert_int_equal(check->ops->free(check), 0);
+}
+
+/* A sink that wants nothing is left alone. */
+static void sink_without_functions(void **state)
+{
+	static const struct mt_sink_ops ops = {0};
+	struct mt_sink sink = {&ops};
+	static const char *const lines[] = {"begin a", "end a",   "event tick 1", "counter depth 1",
+					    "comm x",  "begin a", "texit"};
+	struct world w;
+	size_t i;
+
+	(void)state;
+	world_open(&w, NULL);
+	mt_spans_free(w.spans);
+	assert_int_equal(mt_spans_new(NULL, &sink, &w.spans), 0);
+	for (i = 0; i < N_OF(lines); i++) {
+		char *copy = strdup(lines[i]);
+
+		run_line(&w, copy);
+		free(copy);
+	}
+	assert_int_equal(mt_spans_stats(w.spans)->slices, 2);
+	mt_spans_free(w.spans);
+	assert_int_equal(mt_spans_new(NULL, w.sink, &w.spans), 0);
+	world_close(&w);
+}
+
+static int stop_at_second(void *ctx, const struct mt_spans_open *o)
+{
+	(void)o;
+	return ++*(int *)ctx == 2 ? 7 : 0;
+}
+
+static void each_open_stops(void **state)
+{
+	struct mt_event ev = hit(MT_EV_SCOPE_BEGIN, "a", 10);
+	struct world w;
+	int n = 0;
+
+	(void)state;
+	world_open(&w, NULL);
+	for (n = 0; n < 3; n++)
+		assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	n = 0;
+	assert_int_equal(mt_spans_each_open(w.spans, stop_at_second, &n), 7);
+	assert_int_equal(n, 2);
+	world_close(&w);
+}
+
+/* Callsite ids come from us, but two that share one, or a huge one, must not be mixed up. */
+static void odd_callsite_ids(void **state)
+{
+	struct mt_callsite other = *site("named"), huge = *site("named");
+	struct mt_event ev = hit(MT_EV_SCOPE_BEGIN, "named", 10);
+	struct mt_spans_opts opts = {.naming = MT_NAMING_DEV};
+	struct world w;
+
+	(void)state;
+	world_open(&w, &opts);
+	other.name = "other";
+	huge.name = "huge";
+	huge.id = UINT32_MAX;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.cs = &other;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	ev.cs = &huge;
+	assert_int_equal(mt_spans_feed(w.spans, &ev), 0);
+	expect_log(&w, "process 1 name=\nthread 1/1 name=\nbegin 1/1 @10 app::db::named #1 span=1\n"
+		       "begin 1/1 @10 other #2 span=2 parent=1\nbegin 1/1 @10 huge #3 span=3 parent=2\n");
+	world_close(&w);
+}
+
+/* The oracle must see what it is for. */
+static void oracle_sees_violations(void **state)
+{
+	struct mt_process p = {.pid = 1, .name = "", .cmdline = "", .execution_id = ""};
+	struct mt_thread t = {.process = &p, .tid = 2, .name = ""};
+	struct mt_slice b = {.thread = &t, .time = 10, .name = {"x", 1}, .key = 1, .span = 1};
+	struct mt_slice_end e = {.thread = &t, .time = 20, .name = {"x", 1}, .key = 1, .span = 1};
+	struct mt_sink *c;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 9; i++) {
+		static const char *const want[] = {"S1", "S1", "S2", "S2", "S2", "S3", "S4", "S5", "UTF-8"};
+		const char *error;
+
+		assert_int_equal(mt_check_new(NULL, false, &c), 0);
+		if (i != 0)
+			c->ops->process(c, &p, 1);
+		if (i != 1)
+			c->ops->thread(c, &t, 1);
+		b.name = i == 8 ? (struct mt_str){"\xff", 1} : (struct mt_str){"x", 1};
+		e.name = b.name;
+		if (i != 2)
+			c->ops->begin(c, &b);
+		e.key = i == 3 ? 2 : 1;
+		if (i == 4)
+			e.name.p = "y";
+		e.time = i == 5 ? 9 : 20;
+		if (i != 6)
+			c->ops->end(c, &e);
+		c->ops->gone(c, NULL, &t, 30);
+		if (i != 7)
+			c->ops->gone(c, &p, NULL, 30);
+		error = mt_check_final(c);
+		assert_non_null(error);
+		if (!strstr(error, want[i]))
+			fail_msg("case %u: %s", i, error);
+		assert_int_equal(c->ops->free(c), -74);
+	}
+}
+
+#define MORE(f)                            \
+	{                                  \
+		.name = #f, .test_func = f \
+	}
+
+static const struct CMUnitTest more[] = {
+	MORE(texts_become_valid),
+	MORE(scope_names_are_kept),
+	MORE(recursion_beyond_all_bounds),
+	MORE(recorded_fields_are_bounded),
+	MORE(hostile_ids),
+	MORE(flow_links_pieces_and_differs),
+	MORE(counts),
+	MORE(batched_hit),
+	MORE(sink_errors),
+	MORE(sink_without_functions),
+	MORE(each_open_stops),
+	MORE(odd_callsite_ids),
+	MORE(oracle_sees_violations),
+};
+
+int main(void)
+{
+	struct CMUnitTest tests[N_OF(scenarios) + N_OF(more)];
+	size_t n = 0, i;
+
+	for (i = 0; i < N_OF(scenarios); i++)
+		tests[n++] = (struct CMUnitTest){.name = scenarios[i].name,
+						 .test_func = run_scenario,
+						 .initial_state = (void *)(uintptr_t)&scenarios[i]};
+	memcpy(tests + n, more, sizeof(more));
+	n += N_OF(more);
+	return _cmocka_run_group_tests("spans", tests, n, NULL, NULL);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define MONTRACE_TARGET "one"
+#include "same.h"
+
+static int helper(int x)
+{
+	/* @event info "same file" one x:i64 n=1 */
+	MONTRACE_EVENT(MONTRACE_INFO, "same file", MT(x));
+	return x;
+}
+
+int same_one(void)
+{
+	return helper(1);
+}

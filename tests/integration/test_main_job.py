@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The main job: attach to a running program by pid, everything it fires is in the trace, exactly."""
+
+import math
+import os
+import signal
+import time
+
+import lib
+from lib import Memory, Target, Tracer, annotations, check, dump, equal, example, need
+
+
+def trace(c, name):
+    return os.path.join(c.dir, name + ".pftrace")
+
+
+def run_service(c, path, args, tracer_args=()):
+    t = Target([example("service"), "--wait", "--hold"] + args)
+    tr = Tracer(["-v", "-p", str(t.pid), "-o", path] + list(tracer_args))
+    t.go()
+    truth = t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status of the tracer: " + tr.text())
+    return truth, tr.text()
+
+
+def compare(truth, got):
+    """Every number that the program says of itself against the checker's."""
+    equal(got["lost"], 0, "lost")
+    equal(got["slices"], truth["slices"], "slices")
+    equal(got["instants"], truth["events"], "events")
+    equal(got["counters"], truth["counters"], "counter values")
+    names = {k[5:]: v for k, v in truth.items() if k.startswith("span:") and v}
+    equal({k: v for k, v in got["names"].items()}, names, "slices by name")
+
+
+def test_counts_exact(c):
+    """8 threads, 1,000,000 spans and events, default settings."""
+    for i in range(20 if c.long else c.repeat):
+        path = trace(c, "t%d" % i)
+        truth, _ = run_service(c, path, ["--threads", "8", "--count", "1000000"])
+        need(truth["spans"] + truth["events"] >= 1000000, "the program fired only %r" % truth)
+        compare(truth, check(path))
+        os.unlink(path)
+    return "%d runs" % (i + 1)
+
+
+def test_cpp_counts(c):
+    path = trace(c, "t")
+    t = Target([example("service_cpp"), "--wait", "--hold", "--count", "20000"])
+    tr = Tracer(["-p", str(t.pid), "-o", path])
+    t.go()
+    truth = t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status")
+    compare(truth, check(path))
+
+
+def test_small_ring_accounts(c):
+    """emitted = delivered + lost, and the loss is where it happened and in the importer's statistics."""
+    lost_runs = 0
+    for i in range(20 if c.long else c.repeat):
+        path = trace(c, "t%d" % i)
+        t = Target([c.targets["count"], "4", "200000"])
+        tr = Tracer(["-v", "--ring", "64K", "-p", str(t.pid), "-o", path])
+        t.go()
+        truth = t.read()
+        t.end()
+        equal(tr.wait(), 0, "exit status")
+        got = check(path)
+        text = tr.text()
+        delivered = int(text.split(" hits delivered")[0].split()[-1])
+        equal(delivered + got["lost"], truth["hits"], "delivered + lost")
+        equal(got["perf_lost"], got["lost"], "losses for the importer")
+        need(", %d lost, " % got["lost"] in text, "end line does not say %d lost: %s" % (got["lost"], text))
+        lost_runs += got["lost"] > 0
+        threads = {o["tid"] for o in dump(path) if o["type"] == "loss" and o.get("tid")}
+        need(got["lost"] == 0 or threads, "no thread shows its losses")
+        os.unlink(path)
+    need(lost_runs, "nothing was lost: the ring was not too small")
+    return "%d of %d runs lost" % (lost_runs, i + 1)
+
+
+def test_values(c):
+    """Every kind of value arrives as it was."""
+    path = trace(c, "t")
+    run_service(c, path, ["--threads", "1", "--count", "100", "--hostile-values"])
+    check(path)
+    rows = {}
+    for o in dump(path):
+        if o["type"] == "instant" and o.get("args"):
+            rows.setdefault(o["name"], []).append(o["args"])
+    flat = {}
+    for args in rows.get("hostile", []):
+        flat.update(args)
+    want = {
+        "i64_min": -2**63, "u64_max": 2**64 - 1, "nan": "NaN", "inf": "Infinity", "neg_inf": "-Infinity",
+        "empty": "", "kib": "k" * 1024, "quotes": 'say "hi"\n\tand \\ back', "null": "(null)",
+        "bool_true": True, "bool_false": False,
+    }
+    for k, v in want.items():
+        need(k in flat, "%s is not in the trace: %r" % (k, sorted(flat)))
+        equal(flat[k], v, k)
+    need("\ufffd" in flat["bad_utf8"], "invalid UTF-8 was not made valid: %r" % flat["bad_utf8"])
+    equal(flat["long"], "l" * 1024, "cut text")
+
+
+def test_filter_arms_few(c):
+    """5,000 callsites, the filter lets 10 through: 10 armed, no hit from the others."""
+    path = trace(c, "t")
+    t = Target([example("many"), "--wait", "--hold", "--rounds", "3"])
+    tr = Tracer(["-v", "--filter", "off,many::hot=trace", "-p", str(t.pid), "-o", path])
+    need(": 10 of 5000 callsites armed" in tr.text(), tr.text())
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status")
+    equal(check(path)["instants"], 30, "instants")
+    need("30 hits delivered" in tr.text(), tr.text())
+
+
+def spin(c, *args):
+    t = Target([c.targets["count"], "2", "1000", "spin"])
+    return t
+
+
+def test_redzone_and_flags(c):
+    """A leaf with live data below the stack pointer, live flags and registers, probes coming and going."""
+    for extra in ([], ["--no-nop5"]):
+        t = Target([c.targets["redzone"], "1000000" if c.long else "300000"])
+        t.go()
+        rounds = 0
+        while t.p.poll() is None and rounds < (100 if c.long else 25):
+            path = trace(c, "r%d" % rounds)
+            tr = Tracer(["-p", str(t.pid), "-o", path, "-d", "20ms"] + extra, quiet=True)
+            tr.wait()
+            if os.path.exists(path):
+                os.unlink(path)
+            rounds += 1
+        truth = t.read()
+        t.end()
+        equal(truth["wrong"], 0, "wrong results")
+    return "%d attachments each" % rounds
+
+
+def test_code_restored(c):
+    """After detach, and after kill -9 of the tracer, code and semaphores are as before."""
+    for sig in (signal.SIGINT, signal.SIGKILL):
+        t = spin(c)
+        memory = Memory(t.pid)
+        before = memory.snapshot()
+        tr = Tracer(["-p", str(t.pid), "-o", trace(c, "t%d" % sig)])
+        t.go()
+        time.sleep(0.5)
+        need(memory.snapshot() != before, "nothing was armed")
+        tr.stop(sig)
+        end = time.time() + 5
+        while memory.snapshot() != before and time.time() < end:
+            time.sleep(0.02)
+        equal(memory.snapshot(), before, "code and semaphores after signal %d" % sig)
+        t.go()
+        t.read()
+        equal(t.end(), 0, "exit status of the target")
+
+
+def test_tracer_killed_at_full_rate(c):
+    """kill -9 of the tracer: what is in the file opens and is right; the target goes on."""
+    for i in range(c.repeat):
+        path = trace(c, "t%d" % i)
+        t = spin(c)
+        tr = Tracer(["-p", str(t.pid), "-o", path])
+        t.go()
+        time.sleep(0.4)
+        tr.stop(signal.SIGKILL)
+        got = check(path, "--allow-truncated", "--allow-open")
+        need(got["instants"] > 1000, "only %d events before the kill" % got["instants"])
+        t.go()
+        truth = t.read()
+        need(truth["hits"] > got["instants"], "target stopped")
+        equal(t.end(), 0, "exit status of the target")
+
+
+def test_target_dies_mid_span(c):
+    """Everything up to the death is there; open slices end at the death and say why."""
+    how = {"kill": "killed by signal 9", "segv": "killed by signal 11", "abort": "killed by signal 6",
+           "exit3": "exit 3"}
+    for way, words in how.items():
+        path = trace(c, way)
+        t = Target([c.targets["die"], way, "50"])
+        tr = Tracer(["-p", str(t.pid), "-o", path])
+        t.go()
+        equal(tr.wait(10), 0, "exit status: " + tr.text())
+        t.end()
+        got = check(path)
+        equal(got["names"], {"before": 50, "outer": 1, "inner": 1}, way + ": slices")
+        equal(got["instants"], 1, way + ": events")
+        slices = {o["name"]: o for o in dump(path) if o["type"] == "slice"}
+        for name in ("outer", "inner"):
+            need(words in str(slices[name]["args"].get("end")), "%s: %s ends with %r" % (way, name, slices[name]))
+            need(slices[name]["dur"] is not None, "%s: %s is open" % (way, name))
+        need(slices["outer"]["ts"] + slices["outer"]["dur"] == slices["inner"]["ts"] + slices["inner"]["dur"],
+             way + ": not the same end")
+
+
+def test_target_ends_normally(c):
+    path = trace(c, "t")
+    t = Target([c.targets["die"], "return"])
+    tr = Tracer(["-p", str(t.pid), "-o", path])
+    t.go()
+    equal(tr.wait(10), 0, "exit status")
+    t.end()
+    equal(check(path)["names"], {"before": 10, "outer": 1, "inner": 1}, "slices")
+
+
+def test_attach_midlife(c):
+    """A program in full flight: attached, detached, attached again; each trace is good by itself."""
+    t = spin(c)
+    t.go()
+    time.sleep(0.2)
+    for i in range(5):
+        path = trace(c, "t%d" % i)
+        tr = Tracer(["-p", str(t.pid), "-o", path, "-d", "150ms"])
+        equal(tr.wait(), 0, "exit status")
+        need(check(path)["instants"] > 100, "hardly any events")
+    t.go()
+    t.read()
+    equal(t.end(), 0, "exit status of the target")
+
+
+def test_duration(c):
+    t = spin(c)
+    start = time.time()
+    tr = Tracer(["-p", str(t.pid), "-o", trace(c, "t"), "-d", "1"])
+    equal(tr.wait(), 0, "exit status")
+    need(0.9 < time.time() - start < 4, "took %.1f s" % (time.time() - start))
+    t.end()
+
+
+def test_idle_flush(c):
+    """Data is on disk within 100 ms of the event, also when nothing follows."""
+    path = trace(c, "t")
+    t = Target([c.targets["count"], "1", "10"])
+    tr = Tracer(["-p", str(t.pid), "-o", path])
+    t.go()
+    truth = t.read()
+    time.sleep(0.15)
+    got = check(path, "--allow-open")
+    equal(got["instants"] + 2 * got["slices"], truth["hits"], "hits on disk")
+    tr.stop()
+    t.end()
+
+
+def test_two_tracers(c):
+    """Two tracers on one target at once, both right."""
+    paths = [trace(c, "a"), trace(c, "b")]
+    t = Target([c.targets["count"], "2", "20000"])
+    trs = [Tracer(["-p", str(t.pid), "-o", p]) for p in paths]
+    t.go()
+    truth = t.read()
+    t.end()
+    for tr, p in zip(trs, paths):
+        equal(tr.wait(), 0, "exit status")
+        got = check(p)
+        equal(got["instants"] + 2 * got["slices"], truth["hits"], "hits")
+
+
+def test_per_site_links(c):
+    """The way of kernels before 6.6: one link per site."""
+    path = trace(c, "t")
+    t = Target([c.targets["count"], "2", "5000"])
+    tr = Tracer(["--per-site", "-p", str(t.pid), "-o", path])
+    t.go()
+    truth = t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status")
+    got = check(path)
+    equal(got["instants"] + 2 * got["slices"], truth["hits"], "hits")

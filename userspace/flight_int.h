@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of `flight`, shared by flight*.c and nobody else. The essay is in flight.c.
+ *
+ *   flight.c         sink calls -> records
+ *   flight_log.c     the byte ring: append, evict, walk
+ *   flight_table.c   processes, threads, open slices, blocks for their data
+ *   flight_dump.c    replay
+ *   flight_spec.c    limits as text
+ */
+#ifndef MT_FLIGHT_INT_H
+#define MT_FLIGHT_INT_H
+
+#include "flight.h"
+#include "flight_codec.h"
+
+#define FL_SCRATCH 65536u   /* bytes of the largest record */
+#define FL_BLOCK 60u	    /* bytes of data in a block */
+#define FL_NAME 128u	    /* bytes kept of a thread's name, with NUL; names of the program are 111 at most */
+#define FL_PNAME 256u	    /* process name, execution id */
+#define FL_CMDLINE 512u
+#define FL_CAUSE 64u
+#define FL_DISPLAY 4096u    /* bytes of a displayed name, of a mark */
+
+enum fl_kind { FL_BEGIN = 1, FL_END, FL_INSTANT, FL_COUNTER, FL_LOST, FL_MARK };
+
+/* How the displayed name is kept. */
+enum fl_name { FL_NAME_CS, FL_NAME_TARGET, FL_NAME_TEXT };
+
+/* Flags byte of BEGIN and INSTANT: the low bits are MT_SLICE_*. */
+#define FL_F_SLICE 0x0f
+#define FL_F_FLOW 0x10
+#define FL_F_NAME 5 /* shift of enum fl_name */
+
+/* Times and numbers are kept as differences to the record before. */
+struct fl_delta {
+	uint64_t time, key, span;
+};
+
+/* A row of a list of gone threads or processes, oldest first; numbers are index + 1, 0 = none. */
+struct fl_link {
+	uint32_t prev, next;
+};
+
+struct fl_thread {
+	uint32_t gen;  /* of the slot: records of an older one are nobody's */
+	uint32_t proc; /* index */
+	uint32_t refs; /* records in the log */
+	uint32_t tid;
+	uint64_t start;
+	struct fl_link gone;
+	uint32_t base; /* innermost slice that was open when the window began: index + 1 in open[] */
+	bool used, live;
+	uint32_t copy; /* dump: number of its copy + 1 */
+	char name[FL_NAME];
+};
+
+struct fl_process {
+	uint32_t gen;
+	uint32_t refs; /* threads in the table */
+	uint32_t pid, ppid, uid;
+	uint32_t exit_status;
+	uint64_t start;
+	struct fl_link gone;
+	uint8_t end_reason;
+	bool used, live;
+	uint32_t copy;
+	char name[FL_PNAME], cmdline[FL_CMDLINE], execution_id[FL_PNAME];
+};
+
+/* A slice whose begin has left the window and whose end has not. data: name if FL_NAME_TEXT, values, extra. */
+struct fl_open {
+	uint64_t time, key, span, parent, flow;
+	const struct mt_callsite *cs;
+	uint32_t below; /* next outer one: index + 1; of a free slot: next free one */
+	uint32_t block; /* first block + 1 */
+	uint32_t len;
+	uint8_t flags; /* as in the record */
+	bool bare;     /* data did not fit */
+};
+
+struct fl_block {
+	uint32_t next; /* + 1 */
+	uint8_t bytes[FL_BLOCK];
+};
+
+/* Free slots of a table, as a stack of numbers. */
+struct fl_free {
+	uint32_t *v;
+	uint32_t n;
+};
+
+enum fl_limit { FL_BY_NOTHING, FL_BY_TIME, FL_BY_EVENTS, FL_BY_BYTES };
+
+struct flight {
+	struct mt_sink sink;
+	struct mt_flight_spec spec;
+	struct mt_flight_stats stats;
+	/* the log: offsets only grow, % cap is the place */
+	uint8_t *log;
+	uint64_t cap, head, tail;
+	uint32_t max_record;
+	uint64_t count;
+	struct fl_delta at_head, at_tail; /* what the first record, and the next one, differ from */
+	uint64_t latest;	       /* newest time of all */
+	enum fl_limit cut_by;	       /* why the last one left that did */
+	uint64_t skipped_at; /* when something was last skipped */
+	uint64_t skipped_now;
+	/* tables */
+	uint32_t max_threads, max_processes, max_open, max_blocks;
+	struct fl_thread *threads;
+	struct fl_process *processes;
+	struct fl_open *open;
+	struct fl_block *blocks;
+	struct fl_free free_threads, free_processes;
+	uint32_t free_open, free_block; /* chains, + 1 */
+	uint32_t blocks_left;
+	struct fl_link gone_threads, gone_processes; /* prev = last, next = first */
+	uint8_t *scratch;			     /* FL_SCRATCH, for the record being made or read */
+};
+
+/* ---- flight_log.c ---- */
+
+/* A record as found: who, when, and the rest still packed. */
+struct fl_rec {
+	enum fl_kind kind;
+	bool has_thread;
+	uint32_t thread, gen; /* if has_thread */
+	uint64_t time;
+	struct mt_unpack body;
+};
+
+/* Begins a record in scratch: head written, at_tail not changed before fl_log_append. */
+void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t, uint64_t time);
+/* Puts it into the log; d: at_tail from now on. Evicts what must go. */
+void fl_log_append(struct flight *f, struct mt_pack *w, const struct fl_thread *t, const struct fl_delta *d);
+/* Removes what is older than the window at time now. */
+void fl_log_expire(struct flight *f, uint64_t now);
+/* The record at *pos (head <= *pos < tail); *pos moves behind it, d->time is its time. False at the end. */
+bool fl_log_next(const struct flight *f, uint64_t *pos, struct fl_delta *d, struct fl_rec *ret_rec);
+
+/* What BEGIN and INSTANT say before their name and values; d moves on. */
+struct fl_head {
+	uint8_t flags;
+	const struct mt_callsite *cs;
+	uint64_t key, span, parent, flow;
+};
+void fl_read_begin(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head);
+void fl_read_instant(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head);
+/* What END says before its extra fields. */
+struct fl_tail {
+	uint8_t reason;
+	uint64_t key;
+	uint32_t exit_status;
+};
+void fl_read_end(struct mt_unpack *r, struct fl_delta *d, struct fl_tail *ret_tail);
+
+/* ---- flight_table.c ---- */
+
+int fl_tables_new(struct flight *f);
+void fl_tables_free(struct flight *f);
+/* The slot of a live process or thread that flight was told of, NULL if it has none. */
+struct fl_process *fl_process_of(struct flight *f, const struct mt_process *p);
+struct fl_thread *fl_thread_of(struct flight *f, const struct mt_thread *t);
+/* Finds or makes; takes over the names. NULL: all slots are of live ones. */
+struct fl_process *fl_process_get(struct flight *f, struct mt_process *p);
+struct fl_thread *fl_thread_get(struct flight *f, struct mt_thread *t);
+void fl_process_gone(struct flight *f, struct mt_process *p);
+void fl_thread_gone(struct flight *f, struct mt_thread *t);
+/* One record of it less in the log. */
+void fl_thread_unref(struct flight *f, struct fl_thread *t);
+/* The thread that a record means; NULL if its slot is another's by now. */
+struct fl_thread *fl_thread_at(struct flight *f, const struct fl_rec *rec);
+/* A begin leaves the window; data as in struct fl_open. */
+void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time, const uint8_t *data,
+		  size_t len);
+/* Its end leaves too. */
+void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key);
+/* Puts data of o together; dst takes FL_SCRATCH. */
+void fl_open_data(const struct flight *f, const struct fl_open *o, uint8_t *dst);
+
+#endif
