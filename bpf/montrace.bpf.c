@@ -29,7 +29,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TASK_COMM_LEN 16
-#define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
+#define SIGSTOP 19
 #define RECORD_MIN 24	/* sizeof(struct montrace_record) */
 #define RECORD_MAX 4096 /* MONTRACE_MAX_RECORD */
 
@@ -52,6 +52,30 @@ struct {
 	__type(value, __u32);
 } targets SEC(".maps");
 
+/* Executables whose processes are traced from their exec on -> MT_TARGET_* */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MT_MAX_EXES);
+	__type(key, struct mt_exe_key);
+	__type(value, __u32);
+} exes SEC(".maps");
+
+/* Executables that need no hold: looked at already. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct mt_exe_key);
+	__type(value, __u32);
+} known SEC(".maps");
+
+/* Processes stopped at their exec until their executable is armed (tgid). The reader, or its guard, lets them go. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MT_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} held SEC(".maps");
+
 struct thread_state {
 	__u64 seq;   /* number of the next hit */
 	__u32 epoch; /* of the target set when `traced` was found out; 0 = never */
@@ -69,6 +93,8 @@ const volatile __u64 fill_mark = 0; /* bytes in the ring from which the reader i
 
 /* Shared with the reader. */
 __u32 epoch = 1;	       /* it counts this up after each change of `targets` */
+__u32 report_execs = 0;	       /* it wants to hear of every exec, not only those of traced processes */
+__u32 hold_execs = 0;	       /* it wants targets that exec an unknown file stopped until it has armed it */
 __u32 woken = 0;	       /* it clears this when it has drained the ring */
 __u64 lost[MT_LOST_CAUSES] = {}; /* enum mt_lost_cause */
 
@@ -264,16 +290,53 @@ int BPF_PROG(mt_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(mt_exec, struct task_struct *t)
+static __always_inline void exe_key(struct linux_binprm *bprm, struct mt_exe_key *key)
 {
+	key->inode = BPF_CORE_READ(bprm, file, f_inode, i_ino);
+	key->dev = BPF_CORE_READ(bprm, file, f_inode, i_sb, s_dev);
+	key->zero = 0;
+}
+
+/* Stops the process before its first instruction. If it cannot be noted down, it is not stopped either. */
+static __always_inline bool hold(__u32 tgid, const struct mt_exe_key *key)
+{
+	__u32 one = 1;
+
+	if (!hold_execs || bpf_map_lookup_elem(&known, key) ||
+	    bpf_map_update_elem(&held, &tgid, &one, BPF_ANY))
+		return false;
+	if (!bpf_send_signal(SIGSTOP))
+		return true;
+	bpf_map_delete_elem(&held, &tgid);
+	return false;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(mt_exec, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	__u32 tgid = t->tgid, flags = target_flags(tgid), *exe;
+	struct mt_exe_key key = {};
 	struct life_record *r;
 
-	if (!target_flags(t->tgid))
+	exe_key(bprm, &key);
+	exe = bpf_map_lookup_elem(&exes, &key);
+	/* A process that runs one of `exes` now is traced before its first instruction. */
+	if (exe && (flags & *exe) != *exe) {
+		flags |= *exe;
+		if (bpf_map_update_elem(&targets, &tgid, &flags, BPF_ANY))
+			count_lost(MT_LOST_LIFE);
+		__sync_fetch_and_add(&epoch, 1);
+	}
+	if (!flags && !report_execs)
 		return 0;
 	r = life_begin(t, MT_WIRE_EXEC);
 	if (!r)
 		return 0;
+	r->life.status = flags;
+	r->life.child = key.dev;
+	r->life.child_start = key.inode;
+	if (flags && hold(tgid, &key))
+		r->life.status |= MT_TARGET_HELD;
 	bpf_probe_read_kernel_str(r->life.comm, TASK_COMM_LEN, t->comm);
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	return 0;
@@ -297,11 +360,12 @@ int BPF_PROG(mt_rename, struct task_struct *t, const char *comm)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(mt_exit, struct task_struct *t)
 {
+	__u32 tgid = t->tgid;
 	struct thread_state *st;
 	struct life_record *r;
 	int code;
 
-	if (!target_flags(t->tgid))
+	if (!target_flags(tgid))
 		return 0;
 	r = life_begin(t, MT_WIRE_THREAD_EXIT);
 	if (!r)
@@ -319,6 +383,7 @@ int BPF_PROG(mt_exit, struct task_struct *t)
 			code = t->exit_code;
 		r->head.flags |= MT_WIRE_F_GROUP_DEAD;
 		r->life.status = code;
+		bpf_map_delete_elem(&targets, &tgid);
 		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 		return 0;
 	}

@@ -17,8 +17,17 @@ enum mt_lost_cause {
 enum {
 	MT_TARGET_ON = 1,
 	MT_TARGET_FOLLOW = 2, /* its children too */
+	MT_TARGET_HELD = 4,   /* in an exec record only: it is stopped until its executable is armed */
 };
 
 #define MT_MAX_TARGETS 65536
+#define MT_MAX_EXES 1024
+
+/* An executable file as the kernel knows it; both numbers as /proc/PID/maps shows them. */
+struct mt_exe_key {
+	unsigned long long inode;
+	unsigned int dev; /* major << 20 | minor */
+	unsigned int zero;
+};
 
 #endif

@@ -36,9 +36,9 @@ struct mt_wire {
 #define MT_WIRE_F_SEQ 2	       /* seq counts (always for hits; for THREAD_EXIT if the thread had any) */
 
 struct mt_wire_life {
-	__u32 child;	   /* FORK: tgid of the child */
-	__u32 status;	   /* THREAD_EXIT with GROUP_DEAD: wait(2) status */
-	__u64 child_start; /* FORK: start of the child, boot-time ns */
+	__u32 child;	   /* FORK: tgid of the child; EXEC: device of the executable (major << 20 | minor) */
+	__u32 status;	   /* THREAD_EXIT with GROUP_DEAD: wait(2) status; EXEC: MT_TARGET_* flags, 0 = not traced */
+	__u64 child_start; /* FORK: start of the child, boot-time ns; EXEC: inode of the executable */
 	char comm[16];	   /* current name of the thread (FORK: of the child), NUL-terminated */
 };
 

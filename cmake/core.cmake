@@ -55,6 +55,7 @@ add_library(montrace_core STATIC
   userspace/timeline_text.c
   userspace/timeline_tree.c
   userspace/tracedir.c
+  userspace/tracefiles.c
   userspace/tracedir_name.c
   userspace/tracedir_walk.c
 )

@@ -23,7 +23,8 @@ add_custom_command(
   DEPENDS ${MT_BPF_OBJ})
 
 add_executable(montrace-bpf
-  userspace/main.c userspace/options.c userspace/cmd_record.c userspace/cmd_files.c
-  userspace/session.c userspace/attach.c userspace/features.c
+  userspace/main.c userspace/options.c userspace/cmd_record.c userspace/record_tell.c userspace/cmd_files.c
+  userspace/session.c userspace/session_feed.c userspace/session_targets.c userspace/watch.c
+  userspace/attach.c userspace/features.c
   ${MT_GEN}/montrace.skel.h)
 target_link_libraries(montrace-bpf PRIVATE montrace_core PkgConfig::LIBBPF PkgConfig::ELF pthread)

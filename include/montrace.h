@@ -31,6 +31,7 @@
  *
  * Names and formats must be plain string literals (adjacent ones are joined), for they go through the
  * assembler: of the escapes it knows \n \t \r \b \f \\ \" \ooo \xhh, no more; no L"", u8"", R"()".
+ * gcc takes % and [ in them, with or without one letter between, for an operand: write "%s" "[%d]".
  *
  * Not done here: other byte orders and 32-bit; reading the values of a callsite that was not armed.
  * All of it is described in docs/probes.md.
@@ -771,6 +772,7 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 #endif
 #define MT__LEA "{leaq 992b(%%rip), %0|lea %0, 992b[rip]}\n"
 #define MT__ARGS "8@%%rdi 8@%%rsi"
+#define MT__RELOC_NONE "R_X86_64_NONE" /* keeps _.stapsdt.base where sections are collected */
 #else
 #ifdef __ARM_FEATURE_BTI_DEFAULT
 #define MT__THUNK "hint #34\nnop\nret\n.balign 16\n"
@@ -782,6 +784,7 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 #define MT__NOP5_AT "0"
 #define MT__LEA "adrp %0, 992b\nadd %0, %0, :lo12:992b\n"
 #define MT__ARGS "8@x0 8@x1"
+#define MT__RELOC_NONE "R_AARCH64_NONE"
 #endif
 
 /* One stapsdt note (provider montrace) for the thunk at `off` from the first. Format: systemtap's wiki page
@@ -818,7 +821,7 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 		"992: .2byte 0,0\n.4byte 991b-992b\n.popsection\n"                                          \
 		".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",@progbits,.stapsdt.base,comdat\n" \
 		".weak _.stapsdt.base\n.hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n"                  \
-		".size _.stapsdt.base,1\n.popsection\n.endif\n"                                             \
+		".size _.stapsdt.base,1\n.popsection\n.endif\n.reloc 992b," MT__RELOC_NONE ",_.stapsdt.base\n" \
 		".pushsection .note.montrace,\"?\",@note\n.balign 4\n.4byte 9,995f-994f,1\n"                \
 		".asciz \"montrace\"\n.balign 4\n994: .4byte 1," MT__S(key) "\n"                            \
 		".8byte 990b,_.stapsdt.base,992b,991b\n"                                                    \

@@ -350,10 +350,11 @@ static void pop(struct check *c, struct known *k, const struct mt_slice_end *e)
 	free(o->name);
 }
 
+static const char *const reasons[] = {"normal",  "outer", "closed", "lost", "thread",
+				      "process", "exec",  "detach", "part"};
+
 static int check_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
-	static const char *const reasons[] = {"normal", "outer",   "closed", "lost",
-					      "thread", "process", "exec",   "detach"};
 	struct check *c = check_of(s);
 	struct known *k;
 
@@ -363,7 +364,7 @@ static int check_end(struct mt_sink *s, const struct mt_slice_end *e)
 	if (k)
 		pop(c, k, e);
 	check_fields(c, NULL, NULL, 0, e->extra, e->nextra);
-	if (e->reason > MT_END_DETACH) {
+	if (e->reason > MT_END_PART) {
 		fail(c, "end reason %d", (int)e->reason);
 	} else {
 		c->n.ends_by[e->reason]++;
@@ -460,6 +461,14 @@ static bool has_threads(const struct check *c, const void *process)
 	return false;
 }
 
+static void put_gone(struct check *c, const struct mt_process *p)
+{
+	put(c, "gone %u %s", p->pid, p->end_reason <= MT_END_PART ? reasons[p->end_reason] : "?");
+	if (p->exit_status)
+		put(c, " status=%u", p->exit_status);
+	put(c, "\n");
+}
+
 static int check_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
 	struct check *c = check_of(s);
@@ -480,12 +489,68 @@ static int check_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread 
 	if (t)
 		put(c, "gone %u/%u\n", t->process->pid, t->tid);
 	else if (p)
-		put(c, "gone %u\n", p->pid);
+		put_gone(c, p);
 	if (c->inner && c->inner->ops->gone)
 		rc = c->inner->ops->gone(c->inner, p, t, time);
 	if (*at)
 		forget(at);
 	return rc;
+}
+
+static int check_span_new(struct mt_sink *s, const struct mt_span_new *n)
+{
+	struct check *c = check_of(s);
+
+	c->calls++;
+	c->n.span_news++;
+	if (!*find(c, n->process))
+		fail(c, "S1: process %u not told", n->process->pid);
+	if (n->span == 0)
+		fail(c, "span 0 made");
+	check_fields(c, n->cs, n->values, n->nvalues, NULL, 0);
+	put(c, "new %u @%" PRIu64 " span=%" PRIu64, n->process->pid, n->time, n->span);
+	if (n->parent)
+		put(c, " parent=%" PRIu64, n->parent);
+	put_fields(c, n->cs, n->values, n->nvalues, NULL, 0);
+	return c->inner && c->inner->ops->span_new ? c->inner->ops->span_new(c->inner, n) : 0;
+}
+
+static bool span_is_open(const struct check *c, uint64_t span)
+{
+	const struct known *k;
+	uint32_t i, b;
+
+	for (b = 0; b < BUCKETS; b++)
+		for (k = c->known[b]; k; k = k->next)
+			for (i = 0; i < k->depth; i++)
+				if (k->open[i].span == span)
+					return true;
+	return false;
+}
+
+static int check_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
+{
+	struct check *c = check_of(s);
+
+	c->calls++;
+	c->n.span_closes++;
+	if (!*find(c, p))
+		fail(c, "S1: process %u not told", p->pid);
+	if (span == 0 || span_is_open(c, span))
+		fail(c, "span %" PRIu64 " closed while a slice of it is open", span);
+	put(c, "close %u @%" PRIu64 " span=%" PRIu64 "\n", p->pid, time, span);
+	return c->inner && c->inner->ops->span_close ? c->inner->ops->span_close(c->inner, p, span, time) : 0;
+}
+
+static int check_mark(struct mt_sink *s, uint64_t time, struct mt_str text)
+{
+	struct check *c = check_of(s);
+
+	c->calls++;
+	c->n.marks++;
+	check_text(c, "mark", text.p, text.len);
+	put(c, "mark @%" PRIu64 " %.*s\n", time, (int)text.len, text.p);
+	return c->inner && c->inner->ops->mark ? c->inner->ops->mark(c->inner, time, text) : 0;
 }
 
 static int check_flush(struct mt_sink *s, uint64_t now)
@@ -530,6 +595,9 @@ static const struct mt_sink_ops check_ops = {
 	.gone = check_gone,
 	.flush = check_flush,
 	.free = check_free,
+	.span_new = check_span_new,
+	.span_close = check_span_close,
+	.mark = check_mark,
 };
 
 int mt_check_new(struct mt_sink *inner, bool log, struct mt_sink **ret_sink)

@@ -13,9 +13,10 @@
 struct mt_check_counts {
 	uint64_t processes, threads; /* calls, renames included */
 	uint64_t begins, ends, instants, counters, losses, gones, flushes;
+	uint64_t span_news, span_closes, marks;
 	uint64_t lost; /* hits, sum over losses */
 	uint64_t open; /* slices open now */
-	uint64_t ends_by[MT_END_DETACH + 1];
+	uint64_t ends_by[MT_END_PART + 1];
 };
 
 /*
@@ -42,7 +43,9 @@ const struct mt_check_counts *mt_check_counts(const struct mt_sink *sink);
  *   instant 10/11 @150 hi parent=1 cut a=1 | parent=1
  *   counter 10/11 @150 depth=5
  *   lost 10/11 @300 n=7 cause
- *   gone 10/11    gone 10
+ *   new 10 @90 span=1 parent=2 a=1    close 10 @210 span=1
+ *   mark @300 text
+ *   gone 10/11    gone 10 process status=9
  * After | come extra fields. A cut text is followed by its full length: "abc"+20
  */
 const char *mt_check_log(const struct mt_sink *sink);

@@ -27,12 +27,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
 
 #include "procinfo.h"
+
+#define MAX_TRIES 10 /* of attaching when the error is not about the site */
 
 enum verdict { V_NONE, V_ARMED, V_MODE, V_DIRECTIVE, V_FAILED };
 
@@ -43,8 +46,8 @@ struct binary {
 	int fd; /* -1: no callsites in it */
 	char *path;
 	struct mt_elfnotes *notes; /* NULL: no callsites in it */
-	uint8_t *verdicts;	   /* enum verdict per callsite */
-	uint32_t *numbers;	   /* site number per probe, 0 = none yet */
+	uint8_t *verdicts;         /* enum verdict per callsite */
+	uint32_t *numbers;         /* site number per probe, 0 = none yet */
 	bool *failed;
 	int error;
 };
@@ -65,6 +68,8 @@ struct mapped {
 struct mt_attach {
 	struct mt_attach_opts opts;
 	const struct mt_filter *filter;
+	void (*on_first)(void *ctx, struct mt_attach *a);
+	void *on_first_ctx;
 	int proc;
 	uint32_t next_id; /* of callsites */
 	struct binary **binaries;
@@ -164,6 +169,12 @@ void mt_attach_set_filter(struct mt_attach *a, const struct mt_filter *f)
 	a->filter = f;
 }
 
+void mt_attach_on_first(struct mt_attach *a, void (*cb)(void *ctx, struct mt_attach *a), void *ctx)
+{
+	a->on_first = cb;
+	a->on_first_ctx = ctx;
+}
+
 void mt_attach_drop(struct mt_attach *a, uint32_t pid)
 {
 	uint32_t i, n;
@@ -232,7 +243,8 @@ static int binary_get(struct mt_attach *a, int dir, const struct mt_proc_file *f
 	*ret_binary = NULL;
 	for (i = 0; i < a->nbinaries; i++) {
 		b = a->binaries[i];
-		if (b->inode == f->inode && b->dev_major == f->dev_major && b->dev_minor == f->dev_minor && b->notes) {
+		if (b->inode == f->inode && b->dev_major == f->dev_major && b->dev_minor == f->dev_minor &&
+		    b->notes) {
 			*ret_binary = b; /* A2 */
 			return 0;
 		}
@@ -307,6 +319,68 @@ out:
 	return err;
 }
 
+/* The mapping of ours at addr, as the kernel tells it. */
+static int own_mapping(struct mt_attach *a, const void *addr, struct mt_proc_file *ret_file,
+		       struct mt_proc_files *ret_all)
+{
+	int dir, err;
+	size_t i;
+
+	err = mt_proc_pid(a->proc, (uint32_t)getpid(), &dir);
+	if (err)
+		return err;
+	err = mt_proc_files(dir, ret_all);
+	close(dir);
+	if (err)
+		return err;
+	for (i = 0; i < ret_all->n; i++) {
+		if (ret_all->v[i].start <= (uintptr_t)addr && (uintptr_t)addr < ret_all->v[i].end) {
+			*ret_file = ret_all->v[i];
+			return 0;
+		}
+	}
+	mt_proc_files_free(ret_all);
+	return -ENOENT;
+}
+
+int mt_attach_scan_file(struct mt_attach *a, const char *path, struct mt_attach_id *ret_file)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct mt_proc_files all = {0};
+	struct mt_proc_file f;
+	struct binary *b = NULL;
+	uint32_t count = 0;
+	int fd, dir, err;
+	void *map;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	/* Mapped for a moment, because only maps tells device and inode as the kernel compares them. */
+	map = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED) {
+		err = errno == EACCES || errno == EPERM || errno == ENODEV ? -ENOEXEC : -errno;
+		close(fd);
+		return err;
+	}
+	err = mt_proc_pid(a->proc, (uint32_t)getpid(), &dir);
+	if (!err) {
+		err = own_mapping(a, map, &f, &all);
+		if (!err) {
+			err = binary_get(a, dir, &f, &b);
+			ret_file->inode = f.inode;
+			ret_file->dev = f.dev_major << 20 | f.dev_minor;
+			mt_proc_files_free(&all);
+		}
+		close(dir);
+	}
+	if (!err && b && b->notes)
+		err = mapped_add(a, b, 0, &count);
+	munmap(map, page);
+	close(fd);
+	return err;
+}
+
 /* ---- Arming --------------------------------------------------------------------------------------- */
 
 /* The sites of one binary that are to be attached, column-wise as the kernel wants them. */
@@ -329,7 +403,8 @@ static struct bpf_link *link_batch(struct mt_attach *a, struct binary *b, uint32
 			    .ref_ctr_offsets = s->sems + from, .cookies = s->cookies + from, .cnt = n);
 		return bpf_program__attach_uprobe_multi(a->opts.multi, pid ? (int)pid : -1, path, NULL, &o);
 	} else {
-		LIBBPF_OPTS(bpf_uprobe_opts, o, .ref_ctr_offset = s->sems[from], .bpf_cookie = s->cookies[from]);
+		LIBBPF_OPTS(bpf_uprobe_opts, o, .ref_ctr_offset = s->sems[from],
+			    .bpf_cookie = s->cookies[from]);
 		return bpf_program__attach_uprobe_opts(a->opts.single, -1, path, s->offsets[from], &o);
 	}
 }
@@ -345,22 +420,34 @@ static int keep_link(struct attached *at, struct bpf_link *l)
 	return err;
 }
 
+/*
+ * Errors that are not about the site: while the kernel walks over all who map the file, one of them was just
+ * starting, ending or replacing its memory. Seen: -ENOENT with processes that exec.
+ */
+static bool transient(int err)
+{
+	return err == -ENOENT || err == -EAGAIN || err == -EBUSY || err == -EFAULT || err == -EINTR;
+}
+
 /* A4: attaches sites [from, from + n), halving what is refused. -ENOMEM, -ESRCH end it. */
-static int link_sites(struct mt_attach *a, struct attached *at, const struct batch *s, uint32_t from, uint32_t n)
+static int link_sites(struct mt_attach *a, struct attached *at, const struct batch *s, uint32_t from,
+		      uint32_t n)
 {
 	struct binary *b = at->binary;
 	struct bpf_link *l;
-	int err;
+	int err, tries;
 
 	if (!a->opts.multi && n > 1) {
 		for (; n && !(err = link_sites(a, at, s, from, 1)); from++, n--)
 			;
 		return n ? err : 0;
 	}
-	l = link_batch(a, b, at->pid, s, from, n);
-	if (l)
-		return keep_link(at, l);
-	err = -errno;
+	for (tries = 0, err = -EAGAIN; transient(err) && tries < MAX_TRIES; tries++) {
+		l = link_batch(a, b, at->pid, s, from, n);
+		if (l)
+			return keep_link(at, l);
+		err = -errno;
+	}
 	if (err == -ENOMEM || err == -ESRCH)
 		return err;
 	if (n == 1) {
@@ -473,8 +560,13 @@ static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 int mt_attach_arm(struct mt_attach *a, uint32_t pid)
 {
 	uint32_t to = a->opts.everybody || !a->opts.pid_filter ? 0 : pid, i, k;
+	void (*first)(void *ctx, struct mt_attach *a) = a->on_first;
 	int err = 0;
 
+	if (first && a->nmapped) {
+		a->on_first = NULL;
+		first(a->on_first_ctx, a);
+	}
 	for (i = 0; i < a->nmapped && !err; i++) {
 		if (a->mapped[i].pid != pid)
 			continue;

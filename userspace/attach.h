@@ -16,9 +16,9 @@ struct mt_attach;
 struct mt_attach_opts {
 	const struct bpf_program *multi;  /* for uprobe_multi links; NULL: kernel has none */
 	const struct bpf_program *single; /* for one link per site */
-	bool pid_filter; /* links can be limited to one process */
-	bool nop5;	 /* the kernel turns probes on 5-byte nops into calls: use them where vouched for */
-	bool everybody;	 /* one link for all processes of a file (children are followed) */
+	bool pid_filter;                  /* links can be limited to one process */
+	bool nop5;      /* the kernel turns probes on 5-byte nops into calls: use them where vouched for */
+	bool everybody; /* one link for all processes of a file (children are followed) */
 	struct mt_sites *sites; /* numbers of armed probes are added here; outlives the attach */
 };
 
@@ -30,11 +30,25 @@ void mt_attach_free(struct mt_attach *a);
 /* The filter for mt_attach_arm; stays the caller's. */
 void mt_attach_set_filter(struct mt_attach *a, const struct mt_filter *f);
 
+/* Calls cb once, before the first arming that finds callsites: it may set another filter. */
+void mt_attach_on_first(struct mt_attach *a, void (*cb)(void *ctx, struct mt_attach *a), void *ctx);
+
 /*
  * Reads the notes of what pid has mapped (only files not seen before). *ret_new: how many of its files
  * with callsites this attach did not know; may be NULL. -ESRCH, -EACCES, -ENOMEM.
  */
 int mt_attach_scan(struct mt_attach *a, uint32_t pid, uint32_t *ret_new);
+
+/*
+ * The same for a file that no process may have mapped yet; arm(0) then arms it for all processes. *ret_file:
+ * device (major << 20 | minor) and inode as /proc/PID/maps shows them. -ENOENT, -EACCES, -ENOEXEC (not an ELF
+ * file, or its file system allows no execution), ...
+ */
+struct mt_attach_id {
+	uint64_t inode;
+	uint32_t dev;
+};
+int mt_attach_scan_file(struct mt_attach *a, const char *path, struct mt_attach_id *ret_file);
 
 /* Arms what scan found for pid and the filter lets through and is not armed yet. -ENOMEM; failures of
    single sites are no error, they are in the report. */
@@ -48,21 +62,22 @@ void mt_attach_detach(struct mt_attach *a);
 
 /* What became of the callsites of a file. */
 struct mt_attach_file {
-	const char *path;	 /* as mapped; raw */
+	const char *path; /* as mapped; raw */
 	const struct mt_elfnotes *notes;
 	uint32_t callsites;
-	uint32_t user_facing;	 /* of them, for the filter set */
+	uint32_t user_facing; /* of them, for the filter set */
 	uint32_t armed;
-	uint32_t by_mode;	 /* not armed: mode user */
-	uint32_t by_directive;	 /* not armed: a directive, or mode off */
-	uint32_t failed;	 /* not armed: the kernel refused one of its probes */
-	int error;		 /* ... the last -errno that it gave, 0 if none */
+	uint32_t by_mode;            /* not armed: mode user */
+	uint32_t by_directive;       /* not armed: a directive, or mode off */
+	uint32_t failed;             /* not armed: the kernel refused one of its probes */
+	int error;                   /* ... the last -errno that it gave, 0 if none */
 	const bool *callsite_failed; /* per callsite; NULL: none */
-	bool nop5;		 /* probes sit on the 5-byte nops */
+	bool nop5;                   /* probes sit on the 5-byte nops */
 };
 
 /* Calls cb for each file with callsites; non-zero stops and is returned. */
-int mt_attach_each(const struct mt_attach *a, int (*cb)(void *ctx, const struct mt_attach_file *f), void *ctx);
+int mt_attach_each(const struct mt_attach *a, int (*cb)(void *ctx, const struct mt_attach_file *f),
+		   void *ctx);
 
 /* Sums over all files. path and notes are NULL. */
 void mt_attach_total(const struct mt_attach *a, struct mt_attach_file *ret_total);

@@ -117,7 +117,7 @@ static void dump_text(FILE *out, const struct mt_timeline *tl, const char *name)
 	uint32_t group = MT_TL_NONE;
 
 	put_head(out, tl, name);
-	for (uint32_t i = 0; i < tl->ntracks; i++) {
+	for (uint32_t i = 0; i < tl->ntracks && !ferror(out); i++) {
 		const struct mt_tl_track *t = &tl->tracks[tl->by_group[i]];
 
 		if (!t->n)
@@ -131,7 +131,7 @@ static void dump_text(FILE *out, const struct mt_timeline *tl, const char *name)
 		fputs("  ", out);
 		tl_track_title(out, t);
 		putc('\n', out);
-		for (uint32_t k = 0; k < t->n; k++)
+		for (uint32_t k = 0; k < t->n && !ferror(out); k++)
 			put_event(out, tl, &tl->events[tl->order[t->first + k]]);
 	}
 	tl_losses(out, tl);

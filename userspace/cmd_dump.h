@@ -24,7 +24,7 @@ enum { MT_DUMP_JSON = 1 };
  * NaN and infinities are strings; dicts and arrays are text.
  *
  * name is what to call the file. 0 also for a file that ends in a torn packet; -EBADMSG after what
- * was good has been written; -EIO if out fails; other -errno without output.
+ * was good has been written; -EPIPE or -EIO if out fails; other -errno without output.
  */
 int mt_dump(FILE *out, int fd, const char *name, unsigned flags);
 

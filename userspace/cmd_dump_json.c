@@ -112,7 +112,7 @@ int dump_json(FILE *out, const struct mt_timeline *tl)
 	r = mt_tl_by_time(tl, &order, &n);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n && !ferror(out); i++)
 		put_event(out, tl, &tl->events[order[i]]);
 	free(order);
 	for (uint32_t i = 0; i < tl->nlosses; i++)

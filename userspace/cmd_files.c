@@ -16,8 +16,8 @@
 
 /* ---- list ----------------------------------------------------------------------------------------- */
 
-static int list_fd(int fd, const char *path, const struct mt_filter *filter, const struct mt_options *o, bool quiet,
-		   struct mt_log *log)
+static int list_fd(int fd, const char *path, const struct mt_filter *filter, const struct mt_options *o,
+		   bool quiet, struct mt_log *log)
 {
 	struct mt_elfnotes *n;
 	int err = mt_elfnotes_read(fd, MT_ELF_NATIVE | MT_ELF_FOREIGN, 1, &n);
@@ -25,7 +25,8 @@ static int list_fd(int fd, const char *path, const struct mt_filter *filter, con
 	if (err == -ENOEXEC && quiet)
 		return 0;
 	if (err) {
-		mt_log_error(log, "%s: %s", path, err == -ENOEXEC ? "not an ELF file of a known kind" : strerror(-err));
+		mt_log_error(log, "%s: %s", path,
+			     err == -ENOEXEC ? "not an ELF file of a known kind" : strerror(-err));
 		return err;
 	}
 	if (n->nprobes || !quiet)
@@ -36,7 +37,8 @@ static int list_fd(int fd, const char *path, const struct mt_filter *filter, con
 	return err;
 }
 
-static int list_pid(uint32_t pid, const struct mt_filter *filter, const struct mt_options *o, struct mt_log *log)
+static int list_pid(uint32_t pid, const struct mt_filter *filter, const struct mt_options *o,
+		    struct mt_log *log)
 {
 	struct mt_proc_files files = {0};
 	int proc = -1, dir = -1, fd, err;
@@ -124,8 +126,9 @@ static int read_trace(const struct mt_options *o, struct mt_log *log, reader fn,
 		return 1; /* who reads our output has had enough */
 	if (err)
 		mt_log_error(log, "%s: %s", path,
-			     err == -EBADMSG ? "not a Perfetto trace, or damaged: see above for what could be read"
-					     : strerror(-err));
+			     err == -EBADMSG
+				     ? "not a Perfetto trace, or damaged: see above for what could be read"
+				     : strerror(-err));
 	return err ? 1 : 0;
 }
 
@@ -137,4 +140,11 @@ int mt_cmd_dump(const struct mt_options *o, struct mt_log *log)
 int mt_cmd_summary(const struct mt_options *o, struct mt_log *log)
 {
 	return read_trace(o, log, mt_summary, o->json ? MT_SUMMARY_JSON : 0);
+}
+
+int mt_cmd_merge(const struct mt_options *o, struct mt_log *log)
+{
+	(void)o;
+	mt_log_error(log, "merge: not in this build");
+	return 1;
 }

@@ -272,6 +272,10 @@ static int decode_life(struct mt_decode_stats *stats, const struct mt_wire *w, c
 		ev.process.uid = 0;
 		ev.process.name = comm_of(&life);
 		ev.process.cmdline = (struct mt_str){"", 0};
+		ev.process.traced = life.status != 0;
+		ev.process.flags = life.status;
+		ev.process.exe_dev = life.child;
+		ev.process.exe_inode = life.child_start;
 		return cb(ctx, &ev);
 	default:
 		ev.kind = MT_EV_THREAD_COMM;

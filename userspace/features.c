@@ -125,7 +125,8 @@ bool mt_features_missing_caps(char *ret_names, size_t cap)
 		if (have >> need[i].number & 1 || (need[i].admin_will_do && have >> 21 & 1))
 			continue;
 		if (n < cap)
-			n += (size_t)snprintf(ret_names + n, cap - n, "%s%s", missing ? " " : "", need[i].name);
+			n += (size_t)snprintf(ret_names + n, cap - n, "%s%s", missing ? " " : "",
+					      need[i].name);
 		missing = true;
 	}
 	return missing;

@@ -97,6 +97,7 @@ static struct dprocess *copy_process(struct dump *d, struct fl_process *p)
 				     .uid = p->uid,
 				     .start = p->start,
 				     .name = p->name,
+				     .name_given = p->name_given,
 				     .cmdline = p->cmdline,
 				     .execution_id = p->execution_id,
 				     .end_reason = p->end_reason,

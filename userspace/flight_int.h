@@ -64,6 +64,7 @@ struct fl_process {
 	struct fl_link gone;
 	uint8_t end_reason;
 	bool used, live;
+	bool name_given;
 	uint32_t copy;
 	char name[FL_PNAME], cmdline[FL_CMDLINE], execution_id[FL_PNAME];
 };

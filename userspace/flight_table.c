@@ -275,6 +275,7 @@ struct fl_process *fl_process_get(struct flight *f, struct mt_process *pub)
 	p->ppid = pub->ppid;
 	p->uid = pub->uid;
 	p->start = pub->start;
+	p->name_given = pub->name_given;
 	keep_text(p->name, sizeof(p->name), pub->name);
 	keep_text(p->cmdline, sizeof(p->cmdline), pub->cmdline);
 	keep_text(p->execution_id, sizeof(p->execution_id), pub->execution_id);

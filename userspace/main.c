@@ -52,6 +52,8 @@ int main(int argc, char **argv)
 		return mt_cmd_dump(&o, &log);
 	case MT_CMD_SUMMARY:
 		return mt_cmd_summary(&o, &log);
+	case MT_CMD_MERGE:
+		return mt_cmd_merge(&o, &log);
 	}
 	return 2;
 }

@@ -133,6 +133,10 @@ struct mt_event {
 			uint32_t uid;
 			struct mt_str name;    /* comm or executable's name */
 			struct mt_str cmdline; /* arguments joined by spaces; may be empty */
+			bool traced;      /* EXEC: the kernel side traces it; else it was only heard of */
+			uint32_t flags;   /* EXEC: MT_TARGET_* of shared.h */
+			uint32_t exe_dev; /* EXEC: the executable, device (major << 20 | minor) and inode */
+			uint64_t exe_inode;
 		} process;
 		struct {
 			uint32_t child;       /* tgid of the new process */

@@ -25,10 +25,22 @@ enum {
 	O_COMPRESS,
 	O_JSON,
 	O_VERSION,
+	O_ALL,
+	O_COMM,
+	O_FOLLOW,
+	O_NO_FOLLOW,
+	O_SINGLE,
+	O_ROTATE,
 };
 
 static const struct option longs[] = {
 	{"pid", required_argument, NULL, 'p'},
+	{"all", required_argument, NULL, O_ALL},
+	{"comm", required_argument, NULL, O_COMM},
+	{"follow", no_argument, NULL, O_FOLLOW},
+	{"no-follow", no_argument, NULL, O_NO_FOLLOW},
+	{"single", no_argument, NULL, O_SINGLE},
+	{"rotate", required_argument, NULL, O_ROTATE},
 	{"mode", required_argument, NULL, 'm'},
 	{"user-prefix", required_argument, NULL, O_USER_PREFIX},
 	{"filter", required_argument, NULL, O_FILTER},
@@ -53,15 +65,21 @@ static const struct option longs[] = {
 
 static const char help[] =
 	"Usage: montrace-bpf [record] -p PID[,PID...] [OPTION...]\n"
+	"       montrace-bpf [record] [OPTION...] -- COMMAND [ARG...]\n"
 	"       montrace-bpf list FILE... | -p PID [--json]\n"
 	"       montrace-bpf dump FILE [--json]\n"
 	"       montrace-bpf summary FILE [--json]\n"
+	"       montrace-bpf merge DIR|FILE... -o OUT [--compress]\n"
 	"\n"
 	"Traces the spans and events of running programs from outside and writes a Perfetto\n"
 	"trace. Recording ends with Ctrl-C, SIGTERM, -d, or the end of the programs.\n"
 	"\n"
 	"What to trace:\n"
 	"  -p, --pid PID[,PID...]   processes to attach to; may be given again\n"
+	"      --all BINARY         all processes that run this file, now and later; may be given again\n"
+	"      --comm GLOB          all processes of that name, now and later; may be given again\n"
+	"      --follow             children too, and what they exec (the default with -- COMMAND)\n"
+	"      --no-follow          not the children\n"
 	"  -m, --mode MODE          off, user or dev (default: user; all of a program that has no\n"
 	"                           user-facing callsite). Also PERFETTO_TRACE_MODE\n"
 	"      --user-prefix P      targets that begin with P are user-facing; may be given again\n"
@@ -69,13 +87,16 @@ static const char help[] =
 	"      --filter-compat prefix  match targets as raw prefixes, not by path segments\n"
 	"\n"
 	"The trace:\n"
-	"  -o, --output FILE        write there (a new file) instead of under the trace directory\n"
+	"  -o, --output FILE        write all to FILE (a new file; - is standard output) instead of\n"
+	"                           one file per process under the trace directory\n"
+	"      --single             one file for all processes, under the trace directory\n"
 	"      --directory DIR      trace directory (default: MONTRACE_TRACE_DIR, MONARCH_TRACE_DIR,\n"
 	"                           /tmp/USER/monarch_traces); files are\n"
 	"                           DIR/executions/ID/NAME.pftrace\n"
 	"      --execution-id ID    name of the run's directory\n"
 	"      --name PATTERN       name of the file: %p pid, %n program, %h host\n"
 	"      --naming WAY         names of spans: user, dev, upstream or plain\n"
+	"      --rotate LIMIT       begin a new file at a size or after a time: 512M, 10m\n"
 	"      --compress           compress the packets (zlib)\n"
 	"  -d, --duration TIME      stop after TIME: 500ms, 10s (the default unit), 5m, 1h\n"
 	"\n"
@@ -84,6 +105,7 @@ static const char help[] =
 	"      --no-nop5            never put probes on 5-byte nops\n"
 	"      --per-site           one kernel link per probe, as on kernels before 6.6\n"
 	"\n"
+	"Other:\n"
 	"      --json               list, dump, summary: one JSON object per line\n"
 	"  -q, --quiet              only errors\n"
 	"  -v, --verbose            also details: files, callsites that are not armed and why\n"
@@ -160,6 +182,29 @@ static int size(const char *s, uint64_t *ret)
 	return 0;
 }
 
+/* A size (a unit of K, M, G) or a time (a unit of s, ms, m, h): the unit tells which. */
+static int rotation(struct mt_options *o, const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n > 1 && strchr("KMGk", s[n - 1]))
+		return size(s, &o->rotate_bytes) || o->rotate_bytes < 65536 ? -EINVAL : 0;
+	if (n > 1 && strchr("smh", s[n - 1]))
+		return duration(s, &o->rotate_ms);
+	return -EINVAL;
+}
+
+static int list_add(const char **list, uint32_t *n, const char *arg, const char *option,
+		    struct mt_options_err *err)
+{
+	if (*n == MT_MAX_LIST)
+		return bad(err, "%s: more than %d of them", option, MT_MAX_LIST);
+	if (!*arg)
+		return bad(err, "%s: needs a value", option);
+	list[(*n)++] = arg;
+	return 0;
+}
+
 static int pids(struct mt_options *o, const char *list, struct mt_options_err *err)
 {
 	const char *s = list;
@@ -203,23 +248,44 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 		return pids(o, arg, err);
 	case 'm':
 		o->mode_given = true;
-		return mt_mode_parse(arg, &o->mode) ? bad(err, "-m %s: unknown trace mode: off, user or dev", arg) : 0;
+		return mt_mode_parse(arg, &o->mode)
+			       ? bad(err, "-m %s: unknown trace mode: off, user or dev", arg)
+			       : 0;
 	case O_USER_PREFIX:
-		if (o->n_user_prefixes == MT_MAX_LIST)
-			return bad(err, "--user-prefix: more than %d of them", MT_MAX_LIST);
-		o->user_prefixes[o->n_user_prefixes++] = arg;
+		return list_add(o->user_prefixes, &o->n_user_prefixes, arg, "--user-prefix", err);
+	case O_ALL:
+		return list_add(o->binaries, &o->nbinaries, arg, "--all", err);
+	case O_COMM:
+		return list_add(o->comms, &o->ncomms, arg, "--comm", err);
+	case O_FOLLOW:
+	case O_NO_FOLLOW:
+		o->follow = c == O_FOLLOW;
+		o->follow_given = true;
 		return 0;
+	case O_SINGLE:
+		o->single = true;
+		return 0;
+	case O_ROTATE:
+		return rotation(o, arg) ? bad(err,
+					      "--rotate %s: not a size such as 512M (64K at least) or a time "
+					      "such as 10m",
+					      arg)
+					: 0;
 	case O_FILTER:
 		o->filter = arg;
 		return 0;
 	case O_FILTER_COMPAT:
 		o->compat_prefix = true;
-		return strcmp(arg, "prefix") ? bad(err, "--filter-compat %s: only `prefix` is known", arg) : 0;
+		return strcmp(arg, "prefix") ? bad(err, "--filter-compat %s: only `prefix` is known", arg)
+					     : 0;
 	case O_NAMING:
 		o->naming_given = true;
-		return naming(arg, &o->naming) ? bad(err, "--naming %s: user, dev, upstream or plain", arg) : 0;
+		return naming(arg, &o->naming) ? bad(err, "--naming %s: user, dev, upstream or plain", arg)
+					       : 0;
 	case 'd':
-		return duration(arg, &o->duration_ms) ? bad(err, "-d %s: not a time such as 500ms, 10s or 5m", arg) : 0;
+		return duration(arg, &o->duration_ms)
+			       ? bad(err, "-d %s: not a time such as 500ms, 10s or 5m", arg)
+			       : 0;
 	case 'o':
 		o->output = arg;
 		return 0;
@@ -233,7 +299,7 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 		o->process_name = arg;
 		return 0;
 	case O_RING:
-		return size(arg, &o->ring_bytes) || o->ring_bytes > 1 << 30
+		return size(arg, &o->ring_bytes) || o->ring_bytes > 1ull << 30
 			       ? bad(err, "--ring %s: not a size such as 512K or 64M (at most 1G)", arg)
 			       : 0;
 	case O_NO_NOP5:
@@ -265,8 +331,8 @@ static bool command(const char *word, enum mt_command *ret)
 		const char *name;
 		enum mt_command command;
 	} commands[] = {
-		{"record", MT_CMD_RECORD},   {"list", MT_CMD_LIST}, {"dump", MT_CMD_DUMP},
-		{"summary", MT_CMD_SUMMARY}, {"help", MT_CMD_HELP},
+		{"record", MT_CMD_RECORD},   {"list", MT_CMD_LIST},   {"dump", MT_CMD_DUMP},
+		{"summary", MT_CMD_SUMMARY}, {"merge", MT_CMD_MERGE}, {"help", MT_CMD_HELP},
 	};
 	unsigned i;
 
@@ -279,22 +345,40 @@ static bool command(const char *word, enum mt_command *ret)
 	return false;
 }
 
+static int check_record(struct mt_options *o, struct mt_options_err *err)
+{
+	if (o->nfiles)
+		return bad(err,
+			   "what is `%s`? Commands are record, list, dump, summary and merge; see --help",
+			   o->files[0]);
+	if (!o->npids && !o->nbinaries && !o->ncomms && !o->argv)
+		return bad(err, "nothing to trace: give -p PID, --all, --comm or -- COMMAND; see --help");
+	if (o->output && (o->directory || o->execution_id || o->process_name || o->single))
+		return bad(err, "-o names the file: it does not go with --directory, --execution-id, --name "
+				"or --single");
+	if (o->output && !strcmp(o->output, "-") && (o->rotate_bytes || o->rotate_ms))
+		return bad(err, "--rotate needs files: it does not go with -o -");
+	if (o->json)
+		return bad(err, "--json is for list, dump and summary");
+	if (!o->follow_given)
+		o->follow = o->argv != NULL;
+	return 0;
+}
+
 static int check(struct mt_options *o, struct mt_options_err *err)
 {
 	switch (o->command) {
 	case MT_CMD_RECORD:
-		if (o->nfiles)
-			return bad(err, "what is `%s`? Commands are record, list, dump and summary; see --help", o->files[0]);
-		if (!o->npids)
-			return bad(err, "nothing to trace: give -p PID; see --help");
-		if (o->output && (o->directory || o->execution_id || o->process_name))
-			return bad(err, "-o names the file: it does not go with --directory, --execution-id or --name");
-		return 0;
+		return check_record(o, err);
 	case MT_CMD_LIST:
 		return o->nfiles || o->npids ? 0 : bad(err, "list what? Give files or -p PID");
 	case MT_CMD_DUMP:
 	case MT_CMD_SUMMARY:
 		return o->nfiles == 1 ? 0 : bad(err, "give one trace file");
+	case MT_CMD_MERGE:
+		if (!o->nfiles)
+			return bad(err, "merge what? Give trace files or a directory of them");
+		return o->output ? 0 : bad(err, "merge: give the new file with -o OUT");
 	case MT_CMD_HELP:
 	case MT_CMD_VERSION:
 		return 0;
@@ -331,6 +415,10 @@ int mt_options_parse(int argc, char **argv, struct mt_options *ret_opts, struct 
 	}
 	o.files = argv + optind;
 	o.nfiles = argc - optind;
+	if (o.command == MT_CMD_RECORD && o.nfiles && !strcmp(argv[optind - 1], "--")) {
+		o.argv = o.files;
+		o.nfiles = 0;
+	}
 	code = check(&o, err);
 	if (code)
 		return code;

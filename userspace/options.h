@@ -18,6 +18,7 @@ enum mt_command {
 	MT_CMD_LIST,
 	MT_CMD_DUMP,
 	MT_CMD_SUMMARY,
+	MT_CMD_MERGE,
 	MT_CMD_HELP,
 	MT_CMD_VERSION,
 };
@@ -32,6 +33,12 @@ struct mt_options {
 	/* what to trace */
 	uint32_t pids[MT_MAX_PIDS];
 	uint32_t npids;
+	const char *binaries[MT_MAX_LIST]; /* --all */
+	uint32_t nbinaries;
+	const char *comms[MT_MAX_LIST]; /* --comm */
+	uint32_t ncomms;
+	char **argv; /* -- COMMAND ARGS...; NULL: none */
+	bool follow, follow_given;
 
 	/* which callsites */
 	bool mode_given;
@@ -44,8 +51,10 @@ struct mt_options {
 	bool naming_given;
 
 	/* how long, how much, where to */
-	uint64_t duration_ms; /* 0: until told */
-	const char *output;   /* NULL: under the trace directory */
+	uint64_t duration_ms;             /* 0: until told */
+	const char *output;               /* NULL: under the trace directory; "-" = standard output */
+	bool single;                      /* all processes in one file */
+	uint64_t rotate_bytes, rotate_ms; /* 0: never */
 	const char *directory;
 	const char *execution_id;
 	const char *process_name;
@@ -54,7 +63,7 @@ struct mt_options {
 	bool per_site; /* one link per site, as on kernels before 6.6 */
 	bool compress;
 
-	/* list, dump, summary */
+	/* list, dump, summary, merge */
 	bool json;
 	char **files;
 	int nfiles;

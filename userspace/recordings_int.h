@@ -77,7 +77,7 @@ struct recordings {
 	struct mt_recordings_opts opts;
 	struct mt_recordings_stats stats;
 	struct rc_list live, kept;
-	struct rc_rec *hand; /* where the search for a large recording goes on */
+	struct rc_rec *hand, *probe; /* search for a large one: the largest so far, the last looked at */
 	struct rc_span **buckets;
 	struct rc_span *lru_first, *lru_last; /* first = longest unused */
 	uint64_t last_id;

@@ -9,6 +9,8 @@
 #include "recordings_int.h"
 #include "strings.h"
 
+#define HAND_STEPS 8
+
 /* ---- spans ---- */
 
 static struct rc_span **bucket(struct recordings *r, uint64_t span)
@@ -208,6 +210,15 @@ static void event_pop(struct recordings *r, struct rc_rec *rec)
 	free(e);
 }
 
+/* It leaves the live ones. */
+static void forget(struct recordings *r, const struct rc_rec *rec)
+{
+	if (r->hand == rec)
+		r->hand = NULL;
+	if (r->probe == rec)
+		r->probe = NULL;
+}
+
 void rc_rec_free(struct recordings *r, struct rc_rec *rec, struct rc_list *list)
 {
 	while (rec->spans)
@@ -219,8 +230,7 @@ void rc_rec_free(struct recordings *r, struct rc_rec *rec, struct rc_list *list)
 		r->stats.kept--;
 	else
 		r->stats.live--;
-	if (r->hand == rec)
-		r->hand = NULL;
+	forget(r, rec);
 	free(rec);
 }
 
@@ -258,8 +268,7 @@ void rc_rec_end(struct recordings *r, struct rc_rec *rec, enum mt_recording_stat
 		rc_span_drop(r, rec->spans);
 	list_del(&r->live, rec);
 	r->stats.live--;
-	if (r->hand == rec)
-		r->hand = NULL;
+	forget(r, rec);
 	list_add(&r->kept, rec);
 	r->stats.kept++;
 	while (r->stats.kept > r->opts.max_kept)
@@ -280,26 +289,23 @@ struct rc_rec *rc_rec_find(const struct recordings *r, uint64_t id)
 }
 
 /*
- * A live recording that has as much as the average or more: rec itself if it does, else the next one from
- * the hand. So a busy subject pays for itself and a quiet one keeps what it has.
+ * The live recording with the most bytes, nearly: `hand` is the largest seen so far, and each call looks at some
+ * more. So a busy subject pays, and a quiet one keeps what it has.
  */
 static struct rc_rec *large_one(struct recordings *r, struct rc_rec *rec)
 {
-	uint64_t average = r->stats.bytes / r->stats.live;
-	uint32_t i;
+	uint32_t n = r->hand ? HAND_STEPS : r->stats.live;
 
-	if (rec->first && rec->bytes >= average)
-		return rec;
-	for (i = 0; i <= r->stats.live; i++) {
-		struct rc_rec *h = r->hand ? r->hand : r->live.first;
-
-		if (h->first && h->bytes >= average) {
-			r->hand = h;
-			return h;
-		}
-		r->hand = h->next;
+	if (!r->hand)
+		r->hand = rec;
+	while (n--) {
+		r->probe = r->probe && r->probe->next ? r->probe->next : r->live.first;
+		if (r->probe->bytes > r->hand->bytes)
+			r->hand = r->probe;
 	}
-	return NULL;
+	if (rec->bytes > r->hand->bytes)
+		r->hand = rec;
+	return r->hand->first ? r->hand : NULL;
 }
 
 static void make_room(struct recordings *r, struct rc_rec *rec, uint64_t size)

@@ -271,7 +271,7 @@ static void write_json(FILE *f, const struct mt_recorded *e, const struct mt_rec
 	fprintf(f, "{\"timestamp\":\"%s.%09uZ\",\"seq\":%" PRIu64, when, ns, e->seq);
 	json_level(f, e->cs);
 	json_member(f, "target", text_of(e->cs ? e->cs->target : ""));
-	json_member(f, "name", text_of(e->cs ? e->cs->name : ""));
+	json_member(f, "name", e->cs ? text_of(e->cs->name) : e->name);
 	fputs(",\"fields\":{", f);
 	for (i = 0; i < n; i++) {
 		if (i)

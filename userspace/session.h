@@ -2,7 +2,7 @@
 /*
  * A tracing session: the BPF program, its rings, the targets, the loop. One thread, one epoll set.
  *
- * Order of calls: open, add (each target), arm, run, close.
+ * Order of calls: open; add, add_file, add_comm, spawn (in any number); arm; run; close.
  */
 #ifndef MT_SESSION_H
 #define MT_SESSION_H
@@ -17,13 +17,15 @@
 #include "spans.h"
 
 #define MT_RING_DEFAULT (64u << 20)
-#define MT_RING_MIN (4u << 10)
 #define MT_RING_MAX (1u << 30)
 
 struct mt_session_opts {
 	uint64_t ring_bytes; /* 0 = MT_RING_DEFAULT; rounded up to a power of two of at least a page */
-	bool no_nop5;	     /* never use 5-byte nops */
-	bool per_site;	     /* one link per site even if the kernel has uprobe_multi */
+	bool no_nop5;        /* never use 5-byte nops */
+	bool per_site;       /* one link per site even if the kernel has uprobe_multi */
+	bool follow;         /* children of targets, and what they exec, are targets */
+	bool everybody; /* targets may appear later (follow, add_file, add_comm): links are for all processes
+			 */
 };
 
 /* What went wrong: one line for the user. */
@@ -33,32 +35,51 @@ struct mt_session_err {
 
 enum mt_stop {
 	MT_STOP_NONE,
-	MT_STOP_SIGNAL,	  /* SIGINT or SIGTERM */
+	MT_STOP_SIGNAL, /* SIGINT, SIGTERM or SIGHUP */
 	MT_STOP_DURATION,
-	MT_STOP_GONE,	  /* all targets ended */
-	MT_STOP_SINK,	  /* the sink failed */
+	MT_STOP_GONE, /* all targets ended, and none can come */
+	MT_STOP_SINK, /* the sink failed */
 };
 
 struct mt_session_stats {
-	const struct mt_spans_stats *spans;
+	const struct mt_spans_stats *spans; /* NULL before run */
 	const struct mt_decode_stats *decode;
 	uint64_t lost[8];    /* by cause, shared.h */
 	uint64_t lost_total; /* hits */
 	uint64_t wakeups;    /* of the loop */
 	uint64_t ring_bytes;
+	uint32_t targets; /* alive */
+	uint32_t targets_ever;
 };
 
 struct mt_session;
 
 /* Loads the program and finds out what the kernel can do. */
-int mt_session_open(const struct mt_session_opts *opts, struct mt_session **ret_session, struct mt_session_err *err);
+int mt_session_open(const struct mt_session_opts *opts, struct mt_session **ret_session,
+		    struct mt_session_err *err);
 
-/* Adds a process: traced from now on once armed; its files' notes are read. */
+/* A process that exists: traced from now on, once armed. */
 int mt_session_add(struct mt_session *s, uint32_t pid, struct mt_session_err *err);
+
+/* All processes that run this file, now and later: later ones from their first instruction. */
+int mt_session_add_file(struct mt_session *s, const char *path, struct mt_session_err *err);
+
+/*
+ * All processes whose name (comm) matches a glob, now and later: later ones from shortly after their exec.
+ * glob must outlive s.
+ */
+int mt_session_add_comm(struct mt_session *s, const char *glob, struct mt_session_err *err);
+
+/*
+ * Makes a child that will run argv (PATH is searched) when released; its executable is armed before.
+ * The caller reaps it. mt_session_run releases it, or mt_session_close ends it unreleased.
+ */
+int mt_session_spawn(struct mt_session *s, char **argv, uint32_t *ret_pid, struct mt_session_err *err);
 
 /* What was found and armed so far. */
 struct mt_attach *mt_session_attach(struct mt_session *s);
 const struct mt_features *mt_session_features(const struct mt_session *s);
+uint32_t mt_session_ntargets(const struct mt_session *s); /* alive */
 
 /* Puts the probes in, for all targets. filter stays the caller's and must outlive s. */
 int mt_session_arm(struct mt_session *s, const struct mt_filter *filter, struct mt_session_err *err);
@@ -67,9 +88,10 @@ struct mt_run_opts {
 	struct mt_sink *sink;
 	const struct mt_spans_opts *spans;
 	uint64_t duration_ms; /* 0 = no limit */
-	/* Called about twice a second; NULL is fine. */
+	/* Called on each tick (50 ms) and about twice a second; NULL is fine. */
+	int (*on_tick)(void *ctx, struct mt_spans *spans, uint64_t now);
 	void (*progress)(void *ctx, const struct mt_session_stats *st);
-	void *progress_ctx;
+	void *ctx;
 };
 
 /*

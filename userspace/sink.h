@@ -30,7 +30,10 @@ struct mt_process {
 	const char *name;         /* never NULL; valid UTF-8; changes are told by process() again */
 	const char *cmdline;      /* never NULL */
 	const char *execution_id; /* "" unless the program gave one */
+	bool name_given;          /* the program itself said its name */
 	void *sink_data;
+	void *file_data;      /* tracefiles only: the file it goes to, */
+	uint32_t parts;       /* ... and how many were completed before (rotation) */
 	uint8_t end_reason;   /* enum mt_end_reason; set before gone(): MT_END_PROCESS, _EXEC, _DETACH */
 	uint32_t exit_status; /* wait(2) status, with MT_END_PROCESS */
 };
@@ -80,6 +83,7 @@ enum mt_end_reason {
 	MT_END_PROCESS, /* the process ended: exit_status says how */
 	MT_END_EXEC,    /* the process replaced its image */
 	MT_END_DETACH,  /* tracing stopped first; the span goes on unseen */
+	MT_END_PART,    /* this file ends first; the span goes on in a continued slice in the next one */
 };
 
 struct mt_slice_end {
@@ -155,7 +159,8 @@ struct mt_sink_ops {
 	int (*flush)(struct mt_sink *s, uint64_t now);
 	/* Ends the trace and frees s. NULL is fine. Returns the first error there ever was. */
 	int (*free)(struct mt_sink *s);
-	/* The span was made; nothing more will be heard of it (closed or forgotten; its slices have ended). */
+	/* The span was made; nothing more will be heard of it (closed or forgotten; its slices have ended).
+	 */
 	int (*span_new)(struct mt_sink *s, const struct mt_span_new *n);
 	int (*span_close)(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time);
 	/* A remark of the tool on the trace as a whole: why it was written, where its window starts. */

@@ -187,7 +187,7 @@ static void span_new(struct mt_spans *s, struct sp_thread *t, const struct mt_ev
 	if (sp && sp->open) /* ids are never used twice: not a program that plays by the rules */
 		return;
 	if (sp && sp->cs)
-		sp_span_forget(s, sp);
+		sp_span_forget(s, sp, true);
 	parent = ev->cs->class_ == MONTRACE_CLASS_RECORDING ? 0 : parent_of(s, t, ev);
 	sp = sp_span_find(s, t->proc, ev->span);
 	if (!sp)
@@ -197,6 +197,7 @@ static void span_new(struct mt_spans *s, struct sp_thread *t, const struct mt_ev
 	sp->parent = parent == sp->num ? 0 : parent;
 	sp->seen = !(ev->flags & MONTRACE_RF_LATE);
 	sp->cut = cut;
+	sp_span_tell(s, sp);
 }
 
 static void span_enter(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev)
@@ -256,7 +257,7 @@ static void span_close(struct mt_spans *s, struct sp_thread *t, const struct mt_
 		end_everywhere(s, t, sp);
 	}
 	if (!sp->open)
-		sp_span_forget(s, sp);
+		sp_span_forget(s, sp, true);
 }
 
 static void instant(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
@@ -394,6 +395,7 @@ int mt_spans_feed(struct mt_spans *s, const struct mt_event *ev)
 	struct sp_thread *t;
 
 	s->err = 0;
+	s->now = ev->time;
 	s->stats.events++;
 	if (s->dying_first)
 		sp_reap(s, ev->time);

@@ -55,6 +55,13 @@ int mt_spans_new(const struct mt_spans_opts *opts, struct mt_sink *sink, struct 
 int mt_spans_feed(struct mt_spans *s, const struct mt_event *ev);
 
 /*
+ * For a sink that begins a new file: ends what is open in a process (NULL: in all) with MT_END_PART, tells gone()
+ * for its threads and for it, then begins it again in continued slices at the same time, process() and thread()
+ * first. Nothing is forgotten, no number changes.
+ */
+int mt_spans_restart(struct mt_spans *s, struct mt_process *p, uint64_t time);
+
+/*
  * Says that `total` hits were lost in all, as the kernel side counted (sum over causes): what the gaps
  * have not shown yet (a thread's last records) is told to the sink as a loss without thread.
  * cause as in struct mt_loss. May be called again with a higher total. Call it when the ring is drained: a

@@ -141,7 +141,7 @@ struct mt_spans {
 	struct mt_sink *sink;
 	struct mt_spans_stats stats;
 	int err;      /* first error of the running call */
-	uint64_t now; /* time of the running hit, not before the thread's last */
+	uint64_t now; /* time of the running event, of a hit not before its thread's last */
 	uint64_t seed[2];
 	uint64_t last_key, last_num;
 	uint64_t loose_lost;      /* told without thread */
@@ -224,8 +224,10 @@ void sp_span_record(struct mt_spans *s, struct sp_span *sp, const struct mt_call
 		    const struct mt_value *v, uint32_t n);
 void sp_span_hold(struct sp_span *sp);    /* one more entry */
 void sp_span_release(struct sp_span *sp); /* one entry less */
-void sp_span_forget(struct mt_spans *s, struct sp_span *sp);
-void sp_spans_forget_all(struct mt_spans *s, struct sp_process *p);
+/* tell: the sink hears of it. When a process ends it does not, gone() of the process says it all. */
+void sp_span_forget(struct mt_spans *s, struct sp_span *sp, bool tell);
+void sp_spans_forget_all(struct mt_spans *s, struct sp_process *p, bool tell);
+void sp_span_tell(struct mt_spans *s, struct sp_span *sp); /* span_new() */
 uint64_t sp_flow(const struct sp_process *p, uint64_t num);
 
 /* spans_stack.c */

@@ -64,6 +64,7 @@ static bool set_process_name(struct mt_spans *s, struct sp_process *p, struct mt
 	rc = sp_set_text(&p->name, &p->pub.name, name, SP_MAX_NAME);
 	sp_err(s, rc);
 	p->rank = rank;
+	p->pub.name_given = rank == SP_RANK_PROGRAM;
 	return rc > 0;
 }
 
@@ -108,6 +109,8 @@ void sp_process_end(struct mt_spans *s, struct sp_process *p, uint64_t time, enu
 		else
 			sp_end_all(s, t, t->exit_time, reason, status);
 	}
+	p->pub.end_reason = (uint8_t)reason;
+	p->pub.exit_status = status;
 	sp_process_drop(s, p, time);
 }
 
@@ -233,7 +236,7 @@ static void execed(struct mt_spans *s, const struct mt_event *ev)
 	if (!p)
 		return;
 	t = exec_threads(s, p, ev);
-	sp_spans_forget_all(s, p);
+	sp_spans_forget_all(s, p, true);
 	if (t && ev->process.name.len) {
 		t->long_name = false;
 		set_thread_name(s, t, ev->process.name, ev->time);

@@ -76,18 +76,39 @@ static void free_content(struct sp_span *sp)
 	sp->nvalues = 0;
 }
 
-void sp_span_forget(struct mt_spans *s, struct sp_span *sp)
+void sp_span_tell(struct mt_spans *s, struct sp_span *sp)
 {
+	struct mt_span_new n = {.process = &sp->proc->pub,
+				.time = s->now,
+				.span = sp->num,
+				.parent = sp->parent,
+				.cs = sp->cs,
+				.nvalues = sp->nvalues,
+				.values = sp->values};
+
+	if (!s->sink->ops->span_new)
+		return;
+	sp_tell_process(s, sp->proc, s->now);
+	sp_err(s, s->sink->ops->span_new(s->sink, &n));
+}
+
+void sp_span_forget(struct mt_spans *s, struct sp_span *sp, bool tell)
+{
+	struct sp_process *p = sp->proc;
+
+	/* One that was only named as a parent, or of which nothing was said, is no news. */
+	if (tell && sp->cs && p->told && s->sink->ops->span_close)
+		sp_err(s, s->sink->ops->span_close(s->sink, &p->pub, sp->num, s->now));
 	list_del(sp->proc, sp);
 	sp_map_del(s, &sp->proc->spans, sp->id);
 	free_content(sp);
 	free(sp);
 }
 
-void sp_spans_forget_all(struct mt_spans *s, struct sp_process *p)
+void sp_spans_forget_all(struct mt_spans *s, struct sp_process *p, bool tell)
 {
 	while (p->free_first)
-		sp_span_forget(s, p->free_first);
+		sp_span_forget(s, p->free_first, tell);
 }
 
 struct sp_span *sp_span_add(struct mt_spans *s, struct sp_process *p, uint64_t id)
@@ -100,7 +121,7 @@ struct sp_span *sp_span_add(struct mt_spans *s, struct sp_process *p, uint64_t i
 		s->stats.forgotten++;
 		if (!p->free_first)
 			return NULL;
-		sp_span_forget(s, p->free_first);
+		sp_span_forget(s, p->free_first, true);
 	}
 	sp = calloc(1, sizeof(*sp));
 	if (!sp || sp_map_put(s, &p->spans, id, sp) < 0) {

@@ -421,3 +421,62 @@ void sp_begin(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b)
 	emit_begin(s, t, sl, b, flags);
 	t->depth++;
 }
+
+static void restart_end(struct mt_spans *s, struct sp_thread *t, uint64_t time)
+{
+	uint32_t i;
+
+	if (!t->told)
+		return;
+	for (i = t->depth; i-- > 0;)
+		emit_end(s, t, &t->stack[i], time < t->last_time ? t->last_time : time, MT_END_PART, 0);
+	if (s->sink->ops->gone)
+		sp_err(s, s->sink->ops->gone(s->sink, NULL, &t->pub, time));
+	t->told = false;
+	t->pub.sink_data = NULL;
+}
+
+static void restart_begin(struct mt_spans *s, struct sp_thread *t, uint64_t time)
+{
+	uint32_t depth = t->depth;
+
+	if (!depth || t->told)
+		return;
+	if (time < t->last_time)
+		time = t->last_time;
+	t->last_time = time;
+	t->depth = 0;
+	sp_tell_thread(s, t, time);
+	continue_slices(s, t, depth, time);
+}
+
+static void restart_end_process(struct mt_spans *s, struct sp_process *p, uint64_t time)
+{
+	struct sp_thread *t;
+
+	if (!p->told)
+		return;
+	for (t = p->first; t; t = t->next)
+		restart_end(s, t, time);
+	p->pub.end_reason = MT_END_PART;
+	if (s->sink->ops->gone)
+		sp_err(s, s->sink->ops->gone(s->sink, &p->pub, NULL, time));
+	p->told = false;
+	p->pub.sink_data = NULL;
+}
+
+int mt_spans_restart(struct mt_spans *s, struct mt_process *pub, uint64_t time)
+{
+	struct sp_process *p;
+	struct sp_thread *t;
+
+	s->err = 0;
+	for (p = s->first; p; p = p->next)
+		if (!pub || pub == &p->pub)
+			restart_end_process(s, p, time);
+	/* All ends before all begins: the sink may have one file for all. */
+	for (p = s->first; p; p = p->next)
+		for (t = p->first; t && (!pub || pub == &p->pub); t = t->next)
+			restart_begin(s, t, time);
+	return s->err;
+}

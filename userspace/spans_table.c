@@ -114,7 +114,7 @@ void sp_process_drop(struct mt_spans *s, struct sp_process *p, uint64_t time)
 {
 	while (p->first)
 		sp_thread_drop(s, p->first, time);
-	sp_spans_forget_all(s, p);
+	sp_spans_forget_all(s, p, false);
 	sp_map_del(s, &s->procs, p->pub.pid);
 	if (p->prev)
 		p->prev->next = p->next;

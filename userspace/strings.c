@@ -177,7 +177,8 @@ static uint32_t text_hash(const char *s, size_t len)
 		h ^= h >> 32;
 	}
 	v = 0;
-	memcpy(&v, s, len);
+	if (len)
+		memcpy(&v, s, len);
 	h = (h ^ v) * 0xc4ceb9fe1a85ec53ULL;
 	return (uint32_t)(h ^ h >> 32);
 }

@@ -291,7 +291,8 @@ void tl_end_json(FILE *out, const struct mt_timeline *tl)
 
 int tl_result(FILE *out, const struct mt_timeline *tl)
 {
+	errno = 0;
 	if (fflush(out) || ferror(out))
-		return -EIO;
+		return errno == EPIPE ? -EPIPE : -EIO;
 	return tl->error;
 }

@@ -33,7 +33,7 @@ void tl_end(FILE *out, const struct mt_timeline *tl);
 /* The same end as JSON lines. */
 void tl_end_json(FILE *out, const struct mt_timeline *tl);
 
-/* How a command ends: -EIO if out could not be written, else tl->error. */
+/* How a command ends: -EPIPE or -EIO if out could not be written, else tl->error. */
 int tl_result(FILE *out, const struct mt_timeline *tl);
 
 static inline struct mt_str tl_cstr(const char *s)

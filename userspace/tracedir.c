@@ -120,12 +120,16 @@ int mt_tracedir_fd(const struct mt_tracedir *d)
 }
 
 /* The file name of try number n, from 1. */
-static void file_name(const char *sane, unsigned int n, char ret_name[NAME_MAX + 1])
+static void file_name(const char *sane, unsigned int n, uint32_t pid, char ret_name[NAME_MAX + 1])
 {
 	if (n == 1)
 		snprintf(ret_name, NAME_MAX + 1, "%s" SUFFIX, sane);
-	else
+	else if (!pid)
 		snprintf(ret_name, NAME_MAX + 1, "%s-%u" SUFFIX, sane, n);
+	else if (n == 2)
+		snprintf(ret_name, NAME_MAX + 1, "%s-%u" SUFFIX, sane, pid);
+	else
+		snprintf(ret_name, NAME_MAX + 1, "%s-%u-%u" SUFFIX, sane, pid, n - 1);
 }
 
 static char *full_path(const struct mt_tracedir *d, const char *name)
@@ -162,6 +166,12 @@ fail:
 int mt_tracedir_create(struct mt_tracedir *d, const char *process_name, struct mt_tracedir_err *err,
 		       int *ret_fd, char **ret_path)
 {
+	return mt_tracedir_create_for(d, process_name, 0, err, ret_fd, ret_path);
+}
+
+int mt_tracedir_create_for(struct mt_tracedir *d, const char *process_name, uint32_t pid,
+			   struct mt_tracedir_err *err, int *ret_fd, char **ret_path)
+{
 	char sane[MT_TRACEDIR_NAME_MAX + 1], name[NAME_MAX + 1];
 	int fd = -1, r = -EEXIST;
 	unsigned int n;
@@ -169,7 +179,7 @@ int mt_tracedir_create(struct mt_tracedir *d, const char *process_name, struct m
 
 	mt_tracedir_sanitise(process_name, strlen(process_name), sane);
 	for (n = 1; n <= MT_TRACEDIR_TRIES && r == -EEXIST; n++) {
-		file_name(sane, n, name);
+		file_name(sane, n, pid, name);
 		r = new_file(d, name, &fd);
 	}
 	if (r < 0)
@@ -203,17 +213,46 @@ int mt_tracedir_create_tmp(struct mt_tracedir *d, struct mt_tracedir_err *err,
 	return 0;
 }
 
-/* Renames within the directory, never over anything. */
-static int rename_new(int dir, const char *from, const char *to)
+/* Renames, never over anything. */
+static int rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+	if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
 	/* A file system without it: a second name is never put over anything either. */
-	if (linkat(dir, from, dir, to, 0) < 0)
+	if (linkat(from_dir, from, to_dir, to, 0) < 0)
 		return -errno;
-	unlinkat(dir, from, 0);
+	unlinkat(from_dir, from, 0);
+	return 0;
+}
+
+int mt_tracedir_move(struct mt_tracedir *from, const char *path, struct mt_tracedir *to,
+		     const char *process_name, uint32_t pid, struct mt_tracedir_err *err, char **ret_path)
+{
+	char sane[MT_TRACEDIR_NAME_MAX + 1], name[NAME_MAX + 1];
+	const char *slash = strrchr(path, '/'), *old = slash ? slash + 1 : path;
+	char *new_path = NULL;
+	int r = -EEXIST;
+	unsigned int n;
+
+	mt_tracedir_sanitise(process_name, strlen(process_name), sane);
+	for (n = 1; n <= MT_TRACEDIR_TRIES && r == -EEXIST; n++) {
+		file_name(sane, n, pid, name);
+		free(new_path);
+		new_path = full_path(to, name); /* before the rename: nothing can fail after it */
+		if (!new_path)
+			return mt_tracedir_fail(err, -ENOMEM, to->path, name, "out of memory");
+		if (from == to && !strcmp(name, old))
+			r = 0; /* it has that name already */
+		else
+			r = rename_new(from->fd, old, to->fd, name);
+	}
+	if (r < 0) {
+		free(new_path);
+		return mt_tracedir_fail(err, r, to->path, name, "cannot be renamed to: %s", strerror(-r));
+	}
+	*ret_path = new_path;
 	return 0;
 }
 
@@ -227,14 +266,14 @@ int mt_tracedir_publish(struct mt_tracedir *d, const struct mt_tracedir_tmp *tmp
 
 	mt_tracedir_sanitise(process_name, strlen(process_name), sane);
 	for (n = 1; n <= MT_TRACEDIR_TRIES && r == -EEXIST; n++) {
-		file_name(sane, n, name);
+		file_name(sane, n, 0, name);
 		if (ret_path) {
 			free(path);
 			path = full_path(d, name);
 			if (!path)
 				return mt_tracedir_fail(err, -ENOMEM, d->path, name, "out of memory");
 		}
-		r = rename_new(d->fd, tmp->name, name);
+		r = rename_new(d->fd, tmp->name, d->fd, name);
 	}
 	if (r < 0) {
 		free(path);

@@ -114,6 +114,18 @@ int mt_tracedir_fd(const struct mt_tracedir *d);           /* O_PATH, stays d's 
 int mt_tracedir_create(struct mt_tracedir *d, const char *process_name, struct mt_tracedir_err *err,
 		       int *ret_fd, char **ret_path);
 
+/* The same for a process's file: a name in use gets the pid (name-PID), then -2, -3, ... pid 0: as create. */
+int mt_tracedir_create_for(struct mt_tracedir *d, const char *process_name, uint32_t pid,
+			   struct mt_tracedir_err *err, int *ret_fd, char **ret_path);
+
+/*
+ * Renames a file made by create(_for) (path as it returned it) for another process name or into another
+ * execution's directory, as create_for would name it; never over anything. *ret_path: its new path, the
+ * caller's.
+ */
+int mt_tracedir_move(struct mt_tracedir *from, const char *path, struct mt_tracedir *to,
+		     const char *process_name, uint32_t pid, struct mt_tracedir_err *err, char **ret_path);
+
 /*
  * For files that appear only when they are complete: create_tmp makes a hidden file, then either
  * publish gives it its name (suffixes as above, never replacing anything) or discard removes it.

@@ -12,25 +12,28 @@
  *
  * Rules. "Trusted" owners are root and the user for whom we write.
  *  T1  Every directory on the way has a trusted owner. "/" is taken as it is.
- *  T2  No directory on the way is writable for everybody, unless it is sticky (as /tmp). Writable for its
- * group is fine: its owner chose the group. T3  A link is followed only within the base and only if root made
- * it in a directory where root alone can make one (owner root, no write permission for group or others,
- * sticky or not: a hard link to a link of root's is easily made in /tmp). Its text is then walked like any
- * path, under the same rules: this also keeps /proc's magic links from jumping. T4  Below the base no link is
- * followed. T5  A directory is made under a hidden name, given its owner and mode through its descriptor, and
- *      then renamed to its place. Nobody sees it half made, and two tracers that start at once get along.
- *  T6  Owner and mode are changed only of a directory that is surely the new one: ours, nobody else's to look into, and
- *      empty. Whoever may rename in its parent could otherwise put another one in its place in
- *      that moment and be given that.
+ *  T2  No directory on the way is writable for everybody, unless it is sticky (as /tmp). Writable
+ *      for its group is fine: its owner chose the group.
+ *  T3  A link is followed only within the base, and only if root made it in a directory where root
+ *      alone can make one (owner root, no write permission for group or others, sticky or not: a
+ *      hard link to a link of root's is easily made in /tmp). Its text is then walked like any
+ *      path, under the same rules; so /proc's magic links do not jump either.
+ *  T4  Below the base no link is followed.
+ *  T5  A directory is made under a hidden name, given its owner and mode through its descriptor,
+ *      and then renamed to its place. Nobody sees it half made, and two tracers that start at once
+ *      get along.
+ *  T6  Owner and mode are changed only of a directory that is surely the new one: ours, closed to
+ *      others and empty. Whoever may rename in its parent could otherwise put another one in its
+ *      place in that moment and be given that.
  *
  * Example: user alice, base /tmp/alice/monarch_traces, nothing there.
- *   open "/"; open "tmp": root's, sticky: fine; "alice": missing, so mkdir ".montrace-5d1f..",
+ *   Open "/"; open "tmp": root's and sticky, fine; "alice" is missing, so mkdir ".montrace-5d1f..",
  *   open it, chown, chmod 0750, rename to "alice"; "monarch_traces" likewise, and so on.
  *   If mallory has made /tmp/alice first: T1, refused. If /tmp/alice is a link: T3, refused.
  *
- * What it does not do. It does not ask whether alice herself might write there: with root's rights it creates
- * directories below any directory of root's that it is told to. It knows modes, not ACLs. It does not check
- * the ancestors of the working directory when the base is relative.
+ * What it does not do. It does not ask whether alice herself might write there: with root's rights
+ * it creates directories below any directory of root's that it is told to. It knows modes, not
+ * ACLs. It does not check the ancestors of the working directory when the base is relative.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -227,8 +230,12 @@ int mt_walk_step(struct mt_walk *w, const char *name, enum mt_walk_how how)
 	struct stat st;
 	int r, link = -1;
 
-	if (how == MT_WALK_CREATE)
+	if (how == MT_WALK_CREATE) {
+		/* A look first: cheaper than to make a directory for nothing. */
+		if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return -EEXIST;
 		return make_dir(w, name);
+	}
 	r = open_or_make(w, name, &st, &link);
 	if (r == 1) {
 		close(link);

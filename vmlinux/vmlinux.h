@@ -62,6 +62,23 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct super_block {
+	unsigned int s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct linux_binprm {
+	struct file *file;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;

@@ -50,7 +50,8 @@ class Failed(Exception):
 
 
 def run(cmd, cwd=None, ok=True):
-    p = subprocess.run(cmd, cwd=cwd, capture_output=True, text=True, errors='replace', timeout=120)
+    p = subprocess.run(cmd, cwd=cwd, capture_output=True, text=True, errors='replace', timeout=120,
+                       env=dict(os.environ, ASAN_OPTIONS='detect_leaks=0'))
     if ok and p.returncode:
         text = [x for x in (p.stderr + p.stdout).split('\n') if x.strip()]
         bad = [x for x in text if 'error' in x or 'failed' in x or 'warning' in x]
@@ -194,7 +195,8 @@ class Matrix:
                         name = '%s %s %s %s' % (cc, opt, mode, test)
                         self.add(name, self.program, cc, opt, mode, test)
                 self.add('%s %s text' % (cc, opt), self.texts, cc, opt)
-            self.add('%s intel text' % cc, self.texts, cc, '-O2', MODES['intel'])
+            if cc == 'gcc':  # clang 14 loses each $ of a text there
+                self.add('%s intel text' % cc, self.texts, cc, '-O2', MODES['intel'])
             for test in SOURCES:
                 self.add('%s sanitizers %s' % (cc, test), self.program, cc, '-O1', 'pie', test,
                          ['-fsanitize=address,undefined', '-fno-sanitize-recover=undefined'])

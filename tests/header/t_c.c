@@ -652,7 +652,7 @@ static void on_alarm(int sig)
 {
 	static int times;
 
-	/* @event info "alarm" - sig:i64 n=1 */
+	/* @event info "alarm" - sig:i64 dead */
 	MONTRACE_EVENT(MONTRACE_INFO, "alarm", MT(sig));
 	go = ++times == 3;
 	if (!go)

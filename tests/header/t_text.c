@@ -9,13 +9,13 @@ void texts(int x)
 {
 	struct montrace_span s;
 
-	/* @event info "100% {a|b|c} %0 %% %c[x] %=" - k%{|}:i64 */
-	MONTRACE_EVENT(MONTRACE_INFO, "100% {a|b|c} %0 %% %c[x] %=", MT_I64("k%{|}", x));
+	/* @event info "100% {a|b|c} %0 %% %c %=" - k%{|}:i64 */
+	MONTRACE_EVENT(MONTRACE_INFO, "100% {a|b|c} %0 %% %c %=", MT_I64("k%{|}", x));
 	/* @event info "\"quotes\" and 'more' \\ back\\slash \\n" - "q":i64 */
 	MONTRACE_EVENT(MONTRACE_INFO, "\"quotes\" and 'more' \\ back\\slash \\n", MT_I64("\"q\"", x));
 	/* @event info "line\nfeed\ttab\rreturn" - a\nb:i64 */
 	MONTRACE_EVENT(MONTRACE_INFO, "line\nfeed\ttab\rreturn", MT_I64("a\\nb", x));
-	/* @event info "h\u00e9 \u4e2d\u6587 \U0001f600" - f\u00e9ld:i64 */
+	/* @event info "h\u00e9 \u4e2d\u6587 \U0001f600" - féld:i64 */
 	MONTRACE_EVENT(MONTRACE_INFO, "hé 中文 😀", MT_I64("f\303\251ld", x));
 	/* @event info "$x $$ # ; // @ ` ~ , (a, b) [c] <d> ! & ^" - n:i64 */
 	MONTRACE_EVENT(MONTRACE_INFO, "$x $$ # ; // @ ` ~ , (a, b) [c] <d> ! & ^", MT_I64("n", x));
@@ -25,6 +25,8 @@ void texts(int x)
 	MONTRACE_EVENT(MONTRACE_INFO, NAME, MT_AS("x+(x,1)", ((void)x, 1)));
 	/* @event-message info "v=%ld %s" - message:str */
 	MONTRACE_LOG(MONTRACE_INFO, "v=%" PRId64 " %s", (int64_t)x, "s");
+	/* @event-message info "%s[%d]" - message:str */
+	MONTRACE_LOG(MONTRACE_INFO, "%s" "[%d]", "s", x);
 	/* @event info "" - n=1 */
 	MONTRACE_EVENT(MONTRACE_INFO, "");
 	/* @event info "quoted argument" - "s"[0]:i64 */

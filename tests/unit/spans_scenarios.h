@@ -16,6 +16,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/1 @20 A #1 span=1 normal\n"
 		       "begin 1/1 @30 A #2 span=1 flow=F1 reentered,unseen | span=1 fields=\"not seen\"\n"
 		       "end 1/1 @40 A #2 span=1 normal\n"
+		       "close 1 @50 span=1\n"
 		       "unseen=1\n",
 	},
 	{
@@ -25,26 +26,31 @@ static const struct scenario scenarios[] = {
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @10 A #1 span=1 flow=F1 unseen | span=1 fields=\"not seen\"\n"
 		       "end 1/1 @20 A #1 span=1 normal\n"
+		       "new 1 @30 span=2\n"
 		       "begin 1/1 @40 B #2 span=2 flow=F2 unseen | span=2 fields=\"not seen\"\n"
 		       "end 1/1 @50 B #2 span=2 normal\n",
 	},
 	{
 		.name = "new_without_enter_no_slice",
 		.script = "new A 5; close A 5;",
-		.log = "",
+		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
+		       "close 1 @20 span=1\n",
 	},
 	{
 		.name = "reenter_n_times",
 		.script = "new Q 7 select 3; enter Q 7; exit Q 7; enter Q 7; exit Q 7; enter Q 7; "
 			  "exit Q 7; close Q 7;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1 sql=\"select\" rows=3\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 Q #1 span=1 flow=F1 sql=\"select\" rows=3 | span=1\n"
 		       "end 1/1 @30 Q #1 span=1 normal\n"
 		       "begin 1/1 @40 Q #2 span=1 flow=F1 reentered sql=\"select\" rows=3 | span=1\n"
 		       "end 1/1 @50 Q #2 span=1 normal\n"
 		       "begin 1/1 @60 Q #3 span=1 flow=F1 reentered sql=\"select\" rows=3 | span=1\n"
-		       "end 1/1 @70 Q #3 span=1 normal\n",
+		       "end 1/1 @70 Q #3 span=1 normal\n"
+		       "close 1 @80 span=1\n",
 	},
 	{
 		.name = "enter_on_thread_b_created_on_a",
@@ -53,6 +59,7 @@ static const struct scenario scenarios[] = {
 		.log = "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @10 a #1 span=1\n"
+		       "new 1 @20 span=2 parent=1\n"
 		       "end 1/1 @30 a #1 span=1 normal\n"
 		       "thread 1/2 name=\n"
 		       "begin 1/2 @40 A #2 span=2 parent=1 flow=F1 | span=2 parent=1\n"
@@ -67,6 +74,7 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; enter A 5; thread 1 2; enter A 5; thread 1 1; exit A 5; thread 1 2; "
 			  "exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "thread 1/2 name=\n"
@@ -78,8 +86,10 @@ static const struct scenario scenarios[] = {
 		.name = "interleaved_non_lifo",
 		.script = "new A 5; enter A 5; new B 6; enter B 6; exit A 5; exit B 6;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
+		       "new 1 @30 span=2 parent=1\n"
 		       "begin 1/1 @40 B #2 span=2 parent=1 flow=F2 | span=2\n"
 		       "end 1/1 @50 B #2 span=2 outer\n"
 		       "end 1/1 @50 A #1 span=1 normal\n"
@@ -109,6 +119,8 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; new Q 6 select 1; enter A 5; enter Q 6; exit A 5; exit Q 6; enter A 5; "
 			  "exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
+		       "new 1 @20 span=2 sql=\"select\" rows=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/1 @40 Q #2 span=2 flow=F2 sql=\"select\" rows=1 | span=2 parent=0\n"
@@ -125,9 +137,11 @@ static const struct scenario scenarios[] = {
 		.name = "close_while_entered",
 		.script = "new A 5; enter A 5; close A 5; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @30 A #1 span=1 closed\n"
+		       "close 1 @30 span=1\n"
 		       "stray=1\n"
 		       "closed=1\n",
 	},
@@ -135,12 +149,14 @@ static const struct scenario scenarios[] = {
 		.name = "close_while_entered_inside",
 		.script = "new A 5; enter A 5; begin b; close A 5; end b;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/1 @30 b #2 span=2 parent=1\n"
 		       "end 1/1 @40 b #2 span=2 outer\n"
 		       "end 1/1 @40 A #1 span=1 closed\n"
 		       "begin 1/1 @40 b #3 span=2 parent=1 flow=F2 continued | parent=1\n"
+		       "close 1 @40 span=1\n"
 		       "end 1/1 @50 b #3 span=2 normal\n"
 		       "closed=1\n"
 		       "reordered=1\n",
@@ -150,12 +166,14 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; thread 1 2; at 100; enter A 5; begin b; thread 1 1; at 50; close A 5; "
 			  "thread 1 2; at 120; end b;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/2 name=\n"
 		       "begin 1/2 @100 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/2 @110 b #2 span=2 parent=1\n"
 		       "end 1/2 @110 b #2 span=2 outer\n"
 		       "end 1/2 @110 A #1 span=1 closed\n"
 		       "begin 1/2 @110 b #3 span=2 parent=1 flow=F2 continued | parent=1\n"
+		       "close 1 @50 span=1\n"
 		       "end 1/2 @120 b #3 span=2 normal\n"
 		       "closed=1\n"
 		       "reordered=1\n",
@@ -164,6 +182,7 @@ static const struct scenario scenarios[] = {
 		.name = "close_recursive",
 		.script = "new A 5; enter A 5; begin b; enter A 5; close A 5; end b;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/1 @30 b #2 span=2 parent=1\n"
@@ -172,6 +191,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/1 @50 b #2 span=2 outer\n"
 		       "end 1/1 @50 A #1 span=1 closed\n"
 		       "begin 1/1 @50 b #4 span=2 parent=1 flow=F2 continued | parent=1\n"
+		       "close 1 @50 span=1\n"
 		       "end 1/1 @60 b #4 span=2 normal\n"
 		       "closed=1\n"
 		       "reordered=1\n",
@@ -181,6 +201,7 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; exit A 5; enter A 5; thread 1 2; exit A 5; close A 9; "
 			  "record rec 9 h 1; end a; thread 1 1; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @80 A #1 span=1 normal\n"
@@ -202,6 +223,7 @@ static const struct scenario scenarios[] = {
 		.name = "recursive_span",
 		.script = "new A 5; enter A 5; enter A 5; exit A 5; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/1 @30 A #2 span=1 flow=F1 reentered | span=1 parent=0\n"
@@ -220,6 +242,7 @@ static const struct scenario scenarios[] = {
 		.name = "dup_field_keys",
 		.script = "new dup 5 1 first second; enter dup 5; exit dup 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1 k=1 name=\"first\" name=\"second\"\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 second #1 span=1 flow=F1 k=1 name=\"first\" name=\"second\" | span=1\n"
 		       "end 1/1 @30 second #1 span=1 normal\n",
@@ -232,6 +255,7 @@ static const struct scenario scenarios[] = {
 		       "thread 1/1 name=\n"
 		       "instant 1/1 @10 hello message=\"hello\"\n"
 		       "instant 1/1 @20 event f.c:1\n"
+		       "new 1 @30 span=1 name=\"work\" x=1\n"
 		       "begin 1/1 @40 work #1 span=1 flow=F1 name=\"work\" x=1 | span=1\n"
 		       "end 1/1 @50 work #1 span=1 normal\n"
 		       "begin 1/1 @60 job #2 span=2 name=\"job\"\n"
@@ -258,6 +282,7 @@ static const struct scenario scenarios[] = {
 		       "instant 1/1 @10 app::db::event f.c:1 message=\"hello\"\n"
 		       "begin 1/1 @20 app::db::named #1 span=1 name=\"job\"\n"
 		       "end 1/1 @30 app::db::named #1 span=1 normal\n"
+		       "new 1 @40 span=2 name=\"work\" x=1\n"
 		       "begin 1/1 @50 app::db::Named #2 span=2 flow=F1 name=\"work\" x=1 | span=2\n"
 		       "end 1/1 @60 app::db::Named #2 span=2 normal\n"
 		       "counter 1/1 @70 depth=3\n",
@@ -267,10 +292,12 @@ static const struct scenario scenarios[] = {
 		.name = "worked_example",
 		.script = "comm main; new Q 7 x 1; enter Q 7; event message hi; exit Q 7; close Q 7;",
 		.log = "process 1 name=main\n"
+		       "new 1 @20 span=1 sql=\"x\" rows=1\n"
 		       "thread 1/1 name=main\n"
 		       "begin 1/1 @30 app::db::Q #1 span=1 flow=F1 sql=\"x\" rows=1 | span=1\n"
 		       "instant 1/1 @40 app::db::event f.c:1 parent=1 message=\"hi\"\n"
-		       "end 1/1 @50 app::db::Q #1 span=1 normal\n",
+		       "end 1/1 @50 app::db::Q #1 span=1 normal\n"
+		       "close 1 @60 span=1\n",
 		.opts = {.naming = MT_NAMING_DEV},
 	},
 	{
@@ -366,6 +393,7 @@ static const struct scenario scenarios[] = {
 		.name = "gap_span_exit_is_deeper",
 		.script = "new A 5; enter A 5; begin b; skip 1; exit A 5; end b;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/1 @30 b #2 span=2 parent=1\n"
@@ -461,11 +489,12 @@ static const struct scenario scenarios[] = {
 		.name = "detach_reattach",
 		.script = "new A 5; enter A 5; detach; setseq 0; exit A 5; enter A 5; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @30 A #1 span=1 detach\n"
 		       "gone 1/1\n"
-		       "gone 1\n"
+		       "gone 1 detach\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @50 A #2 span=2 flow=F2 unseen | span=2 fields=\"not seen\"\n"
@@ -486,7 +515,7 @@ static const struct scenario scenarios[] = {
 		       "begin 9/9 @80 b #2 span=2\n"
 		       "end 9/9 @90 b #2 span=2 normal\n"
 		       "gone 9/9\n"
-		       "gone 9\n"
+		       "gone 9 process\n"
 		       "stray=1\n",
 	},
 	{
@@ -499,8 +528,10 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; begin a; new B 6 parent=5; enter B 6; exit B 6; event tick 1 parent=5; "
 			  "event tick 2; end a;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 a #1 span=2\n"
+		       "new 1 @30 span=3 parent=1\n"
 		       "begin 1/1 @40 B #2 span=3 parent=1 flow=F1 | span=3 parent=1\n"
 		       "end 1/1 @50 B #2 span=3 normal\n"
 		       "instant 1/1 @60 tick parent=1 i=1 | parent=1\n"
@@ -514,6 +545,7 @@ static const struct scenario scenarios[] = {
 		.log = "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @10 a #1 span=1\n"
+		       "new 1 @20 span=2\n"
 		       "begin 1/1 @30 A #2 span=2 flow=F1 | span=2 parent=0\n"
 		       "instant 1/1 @40 tick i=1 | parent=0\n"
 		       "instant 1/1 @50 tick parent=2 i=2\n"
@@ -525,8 +557,10 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; enter A 5; new B 6 parent=5; enter B 6; exit B 6; "
 			  "event tick 1 parent=5; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
+		       "new 1 @30 span=2 parent=1\n"
 		       "begin 1/1 @40 B #2 span=2 parent=1 flow=F2 | span=2\n"
 		       "end 1/1 @50 B #2 span=2 normal\n"
 		       "instant 1/1 @60 tick parent=1 i=1\n"
@@ -537,11 +571,15 @@ static const struct scenario scenarios[] = {
 		.script = "new B 6 parent=5; enter B 6; exit B 6; enter A 5 late; exit A 5; close A 5; "
 			  "new A 8 parent=9; new B 9; enter B 9; exit B 9;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=2 parent=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 B #1 span=2 parent=1 flow=F1 | span=2 parent=1\n"
 		       "end 1/1 @30 B #1 span=2 normal\n"
 		       "begin 1/1 @40 A #2 span=1 flow=F2 unseen | span=1 fields=\"not seen\"\n"
 		       "end 1/1 @50 A #2 span=1 normal\n"
+		       "close 1 @60 span=1\n"
+		       "new 1 @70 span=4 parent=3\n"
+		       "new 1 @80 span=3\n"
 		       "begin 1/1 @90 B #3 span=3 flow=F3 | span=3\n"
 		       "end 1/1 @100 B #3 span=3 normal\n",
 	},
@@ -549,9 +587,11 @@ static const struct scenario scenarios[] = {
 		.name = "parent_of_itself_and_zero",
 		.script = "new A 5 parent=5; enter A 5; exit A 5; new B 6 parent=0; enter B 6; exit B 6;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @30 A #1 span=1 normal\n"
+		       "new 1 @40 span=2\n"
 		       "begin 1/1 @50 B #2 span=2 flow=F2 | span=2\n"
 		       "end 1/1 @60 B #2 span=2 normal\n",
 	},
@@ -564,6 +604,7 @@ static const struct scenario scenarios[] = {
 		       "begin 1/2 @10 b #1 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 a #2 span=2\n"
+		       "new 1 @30 span=3 parent=2\n"
 		       "begin 1/2 @40 A #3 span=3 parent=2 flow=F1 | span=3 parent=2\n"
 		       "end 1/2 @50 A #3 span=3 normal\n",
 	},
@@ -574,6 +615,7 @@ static const struct scenario scenarios[] = {
 		.log = "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @10 a #1 span=1\n"
+		       "new 1 @20 span=2 subject=\"actor\" capacity=64\n"
 		       "begin 1/1 @30 recording #2 span=2 flow=F1 subject=\"actor\" capacity=64 | span=2 "
 		       "parent=0\n"
 		       "instant 1/1 @40 tick parent=2 i=1\n"
@@ -585,6 +627,7 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; enter A 5; record rec 5 h1 3; exit A 5; enter A 5; record rec2 5 4; "
 			  "record rec2 5 5; exit A 5; enter A 5; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @40 A #1 span=1 normal | host=\"h1\" rank=3\n"
@@ -597,6 +640,7 @@ static const struct scenario scenarios[] = {
 		.name = "recorded_before_enter",
 		.script = "new A 5; record rec 5 h1 3; enter A 5; exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 A #1 span=1 flow=F1 | span=1 host=\"h1\" rank=3\n"
 		       "end 1/1 @40 A #1 span=1 normal\n",
@@ -606,6 +650,7 @@ static const struct scenario scenarios[] = {
 		.script = "new Q 5 sel+100 1; enter Q 5; exit Q 5; begin ai 1 cutfields; end ai; "
 			  "event message mes+9;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1 sql=\"sel\"+100 rows=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 Q #1 span=1 flow=F1 cut sql=\"sel\"+100 rows=1 | span=1\n"
 		       "end 1/1 @30 Q #1 span=1 normal\n"
@@ -618,9 +663,11 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; enter A 5; thread 2 2; new B 5; enter B 5; exit B 5; thread 1 1; "
 			  "exit A 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "process 2 name=\n"
+		       "new 2 @30 span=2\n"
 		       "thread 2/2 name=\n"
 		       "begin 2/2 @40 B #2 span=2 flow=F2 | span=2\n"
 		       "end 2/2 @50 B #2 span=2 normal\n"
@@ -630,9 +677,12 @@ static const struct scenario scenarios[] = {
 		.name = "id_again",
 		.script = "new A 5; enter A 5; new B 5; exit A 5; new B 5; enter B 5; exit B 5;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @40 A #1 span=1 normal\n"
+		       "close 1 @50 span=1\n"
+		       "new 1 @50 span=2\n"
 		       "begin 1/1 @60 B #2 span=2 flow=F2 | span=2\n"
 		       "end 1/1 @70 B #2 span=2 normal\n",
 	},
@@ -641,6 +691,7 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; enter A 5; begin b; at 100; texit; at 200000101; thread 1 2; "
 			  "event tick 1; thread 1 1 5000; begin a; end a;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "begin 1/1 @30 b #2 span=2 parent=1\n"
@@ -650,7 +701,7 @@ static const struct scenario scenarios[] = {
 		       "thread 1/2 name=\n"
 		       "instant 1/2 @200000101 tick i=1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 thread\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @200000111 a #3 span=3\n"
@@ -693,13 +744,14 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @30 b #2 span=2 process status=11\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n",
+		       "gone 1 process status=11\n",
 	},
 	{
 		.name = "process_exit_all_threads",
 		.script = "new A 5; enter A 5; thread 1 2; at 100; begin b; thread 2 1; begin c; "
 			  "thread 1 1; at 90; pexit 256; thread 2 1; end c;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "thread 1/2 name=\n"
@@ -711,7 +763,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @100 b #2 span=2 process status=256\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 process status=256\n"
 		       "end 2/1 @110 c #3 span=3 normal\n"
 		       "timeback=1\n",
 	},
@@ -727,7 +779,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @40 b #2 span=2 detach\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n",
+		       "gone 1 detach\n",
 	},
 	{
 		.name = "self_exec",
@@ -735,6 +787,7 @@ static const struct scenario scenarios[] = {
 			  "tname thread_name longer; new A 5; enter A 5; thread 1 2; begin b; texit; "
 			  "thread 1 1; exec sh 1000; begin a; end a; exit A 5;",
 		.log = "process 1 name=long ppid=7 uid=42 cmdline=app-x\n"
+		       "new 1 @40 span=1\n"
 		       "thread 1/1 name=longer\n"
 		       "begin 1/1 @50 A #1 span=1 flow=F1 | span=1\n"
 		       "thread 1/2 name=\n"
@@ -742,6 +795,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/1 @80 A #1 span=1 exec\n"
 		       "end 1/2 @70 b #2 span=2 exec\n"
 		       "gone 1/2\n"
+		       "close 1 @80 span=1\n"
 		       "thread 1/1 name=sh\n"
 		       "process 1 name=sh ppid=7 uid=42 cmdline=app-x\n"
 		       "begin 1/1 @90 a #3 span=3\n"
@@ -809,7 +863,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @30 b #2 span=2 thread\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 thread\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 c #3 span=3\n"
@@ -824,7 +878,7 @@ static const struct scenario scenarios[] = {
 		       "begin 1/1 @20 a #1 span=1\n"
 		       "end 1/1 @30 a #1 span=1 thread\n"
 		       "gone 1/1\n"
-		       "gone 1\n"
+		       "gone 1 thread\n"
 		       "process 1 name=app ppid=7 uid=42\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @40 b #2 span=2\n"
@@ -840,7 +894,7 @@ static const struct scenario scenarios[] = {
 		       "process 1 name=app2 ppid=7 uid=42\n"
 		       "end 1/1 @40 a #1 span=1 normal\n"
 		       "gone 1/1\n"
-		       "gone 1\n",
+		       "gone 1 thread\n",
 	},
 	{
 		.name = "time_back",
@@ -894,9 +948,11 @@ static const struct scenario scenarios[] = {
 		.script = "new A 5; begin a; enter A 5; event tick 1; exit A 5; enter A 5; close A 5; "
 			  "end a;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 a #1 span=2\n"
 		       "instant 1/1 @40 tick parent=2 i=1\n"
+		       "close 1 @70 span=1\n"
 		       "end 1/1 @80 a #1 span=2 normal\n"
 		       "closed=1\n"
 		       "deep=2\n",
@@ -969,8 +1025,13 @@ static const struct scenario scenarios[] = {
 		.name = "span_table_bound",
 		.script = "new A 5; new B 6; enter B 6; new C 7; enter A 5; exit A 5; exit B 6;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
+		       "new 1 @20 span=2\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 B #1 span=2 flow=F1 | span=2\n"
+		       "close 1 @40 span=1\n"
+		       "new 1 @40 span=3 parent=2\n"
+		       "close 1 @50 span=3\n"
 		       "begin 1/1 @50 A #2 span=4 flow=F2 unseen | span=4 parent=0 fields=\"not seen\"\n"
 		       "end 1/1 @60 A #2 span=4 normal\n"
 		       "end 1/1 @70 B #1 span=2 normal\n"
@@ -982,9 +1043,12 @@ static const struct scenario scenarios[] = {
 		.name = "span_table_bound_all_entered",
 		.script = "new A 5; enter A 5; new B 6; enter B 6; exit A 5; new B 6; enter B 6; exit B 6;",
 		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @50 A #1 span=1 normal\n"
+		       "close 1 @60 span=1\n"
+		       "new 1 @60 span=2\n"
 		       "begin 1/1 @70 B #2 span=2 flow=F2 | span=2\n"
 		       "end 1/1 @80 B #2 span=2 normal\n"
 		       "unseen=1\n"
@@ -1023,6 +1087,7 @@ static const struct scenario scenarios[] = {
 		.log = "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @10 a #1 span=1\n"
+		       "new 1 @20 span=2 parent=1\n"
 		       "begin 1/1 @30 A #2 span=2 parent=1 flow=F1 | span=2\n"
 		       "begin 1/1 @40 c #3 span=3 parent=2\n"
 		       "end 1/1 @50 c #3 span=3 outer\n"
@@ -1037,7 +1102,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @70 b #6 span=4 thread\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 detach\n"
 		       "open 1/1 1 c span=3 parent=2 since=40\n"
 		       "open 1/1 0 A span=2 parent=1 since=30\n"
 		       "open 1/1 1 c span=3 parent=2 since=40\n"
@@ -1063,6 +1128,83 @@ static const struct scenario scenarios[] = {
 		       "lost=2\n"
 		       "lostends=2\n",
 		.opts = {.max_depth = 2},
+	},
+	{
+		.name = "restart",
+		.script = "process 1 1000 7 42 app; begin ai 1; new Q 5 x 1; enter Q 5; thread 1 2; "
+			  "event tick 1; thread 2 2; begin b; restart; thread 1 1; exit Q 5; end ai; "
+			  "close Q 5; thread 1 2; event tick 2; thread 2 2; end b;",
+		.log = "process 1 name=app ppid=7 uid=42\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @20 ai #1 span=1 i=1\n"
+		       "new 1 @30 span=2 parent=1 sql=\"x\" rows=1\n"
+		       "begin 1/1 @40 Q #2 span=2 parent=1 flow=F1 sql=\"x\" rows=1 | span=2\n"
+		       "thread 1/2 name=\n"
+		       "instant 1/2 @50 tick i=1\n"
+		       "process 2 name=\n"
+		       "thread 2/2 name=\n"
+		       "begin 2/2 @60 b #3 span=3\n"
+		       "end 1/1 @70 Q #2 span=2 part\n"
+		       "end 1/1 @70 ai #1 span=1 part\n"
+		       "gone 1/1\n"
+		       "gone 1/2\n"
+		       "gone 1 part\n"
+		       "end 2/2 @70 b #3 span=3 part\n"
+		       "gone 2/2\n"
+		       "gone 2 part\n"
+		       "process 1 name=app ppid=7 uid=42\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @70 ai #4 span=1 flow=F2 continued\n"
+		       "begin 1/1 @70 Q #5 span=2 parent=1 flow=F1 reentered,continued sql=\"x\" rows=1 | "
+		       "span=2\n"
+		       "process 2 name=\n"
+		       "thread 2/2 name=\n"
+		       "begin 2/2 @70 b #6 span=3 flow=F3 continued\n"
+		       "end 1/1 @70 Q #5 span=2 normal\n"
+		       "end 1/1 @80 ai #4 span=1 normal\n"
+		       "close 1 @90 span=2\n"
+		       "thread 1/2 name=\n"
+		       "instant 1/2 @100 tick i=2\n"
+		       "end 2/2 @110 b #6 span=3 normal\n",
+	},
+	{
+		.name = "restart_dying",
+		.script = "begin a; texit; restart; thread 1 2; event tick 1; pexit 9;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "end 1/1 @30 a #1 span=1 part\n"
+		       "gone 1/1\n"
+		       "gone 1 part\n"
+		       "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @30 a #2 span=1 flow=F1 continued\n"
+		       "thread 1/2 name=\n"
+		       "instant 1/2 @30 tick i=1\n"
+		       "end 1/1 @30 a #2 span=1 process status=9\n"
+		       "gone 1/1\n"
+		       "gone 1/2\n"
+		       "gone 1 process status=9\n",
+	},
+	{
+		.name = "span_told_with_parent",
+		.script = "new A 5; begin a; new Q 6 parent=5 x 1; close Q 6; close A 5; new B 7; exec sh; "
+			  "new B 8; pexit 11;",
+		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @20 a #1 span=2\n"
+		       "new 1 @30 span=3 parent=1 sql=\"x\" rows=1\n"
+		       "close 1 @40 span=3\n"
+		       "close 1 @50 span=1\n"
+		       "new 1 @60 span=4 parent=2\n"
+		       "end 1/1 @70 a #1 span=2 exec\n"
+		       "close 1 @70 span=4\n"
+		       "thread 1/1 name=sh\n"
+		       "process 1 name=sh\n"
+		       "new 1 @80 span=5\n"
+		       "gone 1/1\n"
+		       "gone 1 process status=11\n",
 	},
 	{
 		.name = "hits_without_site",

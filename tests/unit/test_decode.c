@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/types.h>

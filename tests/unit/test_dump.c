@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -580,6 +581,30 @@ static void output_errors_are_returned(void **st)
 	free(e);
 }
 
+/* Who reads the output has had enough: that is told, and soon. */
+static void closed_pipe(void **st)
+{
+	static const command commands[] = {mt_dump, mt_summary};
+	struct enc *e = rich();
+
+	(void)st;
+	signal(SIGPIPE, SIG_IGN);
+	for (unsigned i = 0; i < 4; i++) {
+		int fds[2], fd = fd_of(e);
+		FILE *out;
+
+		assert_int_equal(pipe(fds), 0);
+		close(fds[0]);
+		out = fdopen(fds[1], "w");
+		assert_non_null(out);
+		assert_int_equal(commands[i / 2](out, fd, "x", i % 2), -EPIPE);
+		fclose(out);
+		close(fd);
+	}
+	signal(SIGPIPE, SIG_DFL);
+	free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +621,7 @@ int main(void)
 		cmocka_unit_test(summary_text),
 		cmocka_unit_test(summary_of_a_damaged_file),
 		cmocka_unit_test(output_errors_are_returned),
+		cmocka_unit_test(closed_pipe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

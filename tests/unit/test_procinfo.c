@@ -227,6 +227,7 @@ static void test_maps_lines(void **state)
 		{"1000-1000 r-xp 0 8:1 9 /a\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
 		{"1000 2000 r-xp 0 8:1 9 /a\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
 		{"1000-2000 r-x\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
+		{"1000-2000 r-xp-0 8:1 9 /a\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
 		{"1000-2000 r-xpp 0 8:1 9 /a\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
 		{"1000-2000 r-xp g 8:1 9 /a\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
 		{"1000-2000 r-xp 0 8-1 9 /a\n", false, 0, 0, 0, 0, 0, 0, 0, 0, NULL},
@@ -361,6 +362,7 @@ static void test_lists(void **state)
 	struct fake *f = *state;
 	struct mt_proc_thread *threads;
 	uint32_t *pids, tgid;
+	bool initial = true;
 	size_t i, n;
 	int dir;
 
@@ -394,6 +396,9 @@ static void test_lists(void **state)
 	assert_string_equal(threads[1].comm, "b)" FFFD);
 	free(threads);
 
+	assert_int_equal(rmdir(at(f, "self")), 0);
+	assert_int_equal(mt_proc_is_initial(f->proc, &initial), 0);
+	assert_false(initial);
 	assert_int_equal(mt_proc_tgid(f->proc, 7, &tgid), 0);
 	assert_int_equal(tgid, 7);
 	assert_int_equal(mt_proc_tgid(f->proc, 11, &tgid), -ESRCH);
@@ -602,6 +607,8 @@ static void test_open_by_path(void **state)
 	file.deleted = true;
 	assert_int_equal(mt_proc_open_file(f->dir, &file, &fd), -ESTALE);
 	file = file_of(&inside, "");
+	assert_int_equal(mt_proc_open_file(f->dir, &file, &fd), -ESTALE);
+	file = file_of(&inside, "lib/x.so");
 	assert_int_equal(mt_proc_open_file(f->dir, &file, &fd), -ESTALE);
 	file = file_of(&inside, "/lib/y.so");
 	assert_int_equal(mt_proc_open_file(f->dir, &file, &fd), -ESTALE);

@@ -444,6 +444,7 @@ static void clocks_become_boot_time(void **st)
 	instant_on_clock(e, 3, 450);
 	instant_on_clock(e, 3, 510);
 	instant_on_clock(e, 1, 9700);
+	instant_on_clock(e, 1, 9100); /* before the last snapshot: the one before it counts */
 	instant_on_clock(e, 3, 300);
 	instant_on_clock(e, 64, 9); /* unknown */
 	delta_state(e, 3000, 5);
@@ -457,7 +458,8 @@ static void clocks_become_boot_time(void **st)
 	e_snapshot(e, 1999, 600, 1); /* runs back: not used */
 	instant_on_clock(e, 3, 600);
 	read_enc(e, 0,
-		 "I 50 @8\nI 2100 @8\nI 2101 @8\nI 1050 @8\nI 2010 @8\nI 2200 @8\nI 900 @8\nI 9 @8\n"
+		 "I 50 @8\nI 2100 @8\nI 2101 @8\nI 1050 @8\nI 2010 @8\nI 2200 @8\nI 1100 @8\nI 900 @8\nI 9 "
+		 "@8\n"
 		 "I 5000 @8\nI 8000 @8\nI 7000 @8\nI 2010 @8\nI 8000 @8\nI 16000 @8\nI 2100 @8\n",
 		 &info, &r);
 	assert_int_equal(info.no_clock, 2);

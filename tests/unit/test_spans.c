@@ -262,6 +262,8 @@ static void run_line(struct world *w, char *line)
 		assert_int_equal(mt_spans_each_open(w->spans, show_open, w), 0);
 	} else if (strcmp(arg[0], "losttotal") == 0) {
 		assert_int_equal(mt_spans_lost_total(w->spans, num(arg[1]), w->time, "ring full"), 0);
+	} else if (strcmp(arg[0], "restart") == 0) {
+		assert_int_equal(mt_spans_restart(w->spans, NULL, w->time), 0);
 	} else if (strcmp(arg[0], "finish") == 0) {
 		assert_int_equal(mt_spans_finish(w->spans, w->time), 0);
 	} else if (strcmp(arg[0], "quiet") == 0) { /* what came so far is not looked at */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -327,6 +328,8 @@ static void test_user(void **state)
 	size_t i;
 
 	(void)state;
+	if (!getpwuid(65534))
+		skip();
 	for (i = 0; i < LEN(t); i++) {
 		struct mt_tracedir_env env = {.sudo_uid = t[i].sudo_uid, .sudo_gid = t[i].sudo_gid};
 		struct passwd *pw = getpwuid(t[i].want_uid);
@@ -454,21 +457,24 @@ static void test_made_ids(void **state)
 		mt_tracedir_close(d[i]);
 
 	/* All of this minute and the next in use, but one: that one is found; then none. */
+	make_file(f, "some", "");
 	now = time(NULL);
 	for (i = 0; i < 2000; i++) {
 		assert_int_equal(mt_execution_id_make(&f->user, now + (i / 1000) * 60, i % 1000, id), 0);
 		snprintf(path, sizeof(path), "%s/b/executions/%s", f->top, id);
-		assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
 		if (i % 1000 == 437)
 			rmdir(path);
+		else
+			assert_true(link(at(f, "some"), path) == 0 || errno == EEXIST);
 	}
 	assert_int_equal(open_dir(f, at(f, "b"), NULL, &d[0]), 0);
 	assert_string_equal(strrchr(mt_tracedir_id(d[0]), '_'), "_437");
 	mt_tracedir_close(d[0]);
-	now += 60;
-	assert_int_equal(mt_execution_id_make(&f->user, now, 437, id), 0);
-	snprintf(path, sizeof(path), "%s/b/executions/%s", f->top, id);
-	assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(mt_execution_id_make(&f->user, now + i * 60, 437, id), 0);
+		snprintf(path, sizeof(path), "%s/b/executions/%s", f->top, id);
+		assert_true(link(at(f, "some"), path) == 0 || errno == EEXIST);
+	}
 	assert_refused(f, at(f, "b"), NULL, -EEXIST,
 		       "b/executions has no execution id left for this minute: try again in the next one");
 }
@@ -484,6 +490,10 @@ static void test_bases(void **state)
 	assert_int_equal(open_dir(f, "rel//./x/../y", "id", &d), 0);
 	assert_string_equal(mt_tracedir_path(d), "./rel/x/../y/executions/id");
 	mt_tracedir_close(d);
+	/* The working directory is a component like the others. */
+	make_dir(f, "open", 0777);
+	assert_int_equal(chdir(at(f, "open")), 0);
+	assert_int_equal(open_dir(f, "rel", "id", &d), -EPERM);
 	assert_int_equal(chdir(cwd), 0);
 	assert_int_equal(access(at(f, "rel/y/executions/id"), F_OK), 0);
 
@@ -545,10 +555,12 @@ static void test_suffixes(void **state)
 	}
 	assert_text(f, "b/executions/id/p.pftrace", names[0]);
 	assert_text(f, "b/executions/id/p-2.pftrace", names[1]);
-	for (i = 4; i <= MT_TRACEDIR_TRIES; i++) {
-		assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, NULL), 0);
-		close(fd);
+	for (i = 4; i < MT_TRACEDIR_TRIES; i++) {
+		snprintf(path, sizeof(path), "%s/p-%u.pftrace", mt_tracedir_path(d), i);
+		assert_int_equal(link(at(f, "b/executions/id/p.pftrace"), path), 0);
 	}
+	assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, NULL), 0);
+	close(fd);
 	assert_int_equal(access(at(f, "b/executions/id/p-1000.pftrace"), F_OK), 0);
 	fd = -7;
 	got = (char *)"untouched";
@@ -559,6 +571,71 @@ static void test_suffixes(void **state)
 	assert_string_equal(f->err.text, path);
 	assert_int_equal(count_entries(mt_tracedir_path(d), false), 1000);
 	mt_tracedir_close(d);
+}
+
+static void test_suffixes_pid(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t pid;
+		const char *file;
+	} t[] = {
+		{"p", 7, "p.pftrace"},       {"p", 7, "p-7.pftrace"},   {"p", 7, "p-7-2.pftrace"},
+		{"p", 8, "p-8.pftrace"},     {"p", 8, "p-8-2.pftrace"}, {"p", 0, "p-2.pftrace"},
+		{"../p", 9, "___p.pftrace"},
+	};
+	struct fixture *f = *state;
+	struct mt_tracedir *d;
+	char *path;
+	size_t i;
+	int fd;
+
+	assert_int_equal(open_dir(f, at(f, "b"), "id", &d), 0);
+	for (i = 0; i < LEN(t); i++) {
+		assert_int_equal(mt_tracedir_create_for(d, t[i].name, t[i].pid, &f->err, &fd, &path), 0);
+		assert_string_equal(strrchr(path, '/') + 1, t[i].file);
+		assert_int_equal(access(path, F_OK), 0);
+		free(path);
+		close(fd);
+	}
+	mt_tracedir_close(d);
+}
+
+static void test_move(void **state)
+{
+	struct fixture *f = *state;
+	struct mt_tracedir *a, *b;
+	char *path, *moved = NULL, *again;
+	int fd;
+
+	assert_int_equal(open_dir(f, at(f, "b"), "one", &a), 0);
+	assert_int_equal(open_dir(f, at(f, "b"), "two", &b), 0);
+	assert_int_equal(mt_tracedir_create_for(a, "p", 7, &f->err, &fd, &path), 0);
+	assert_int_equal(write(fd, "data", 4), 4);
+	make_file(f, "b/executions/two/p.pftrace", "theirs");
+	/* To another execution, where the name is in use. */
+	assert_int_equal(mt_tracedir_move(a, path, b, "p", 7, &f->err, &moved), 0);
+	assert_string_equal(moved, at(f, "b/executions/two/p-7.pftrace"));
+	assert_text(f, "b/executions/two/p-7.pftrace", "data");
+	assert_text(f, "b/executions/two/p.pftrace", "theirs");
+	assert_int_equal(count_entries(mt_tracedir_path(a), false), 0);
+	/* The name it has: it keeps it. Another name; and what is gone cannot be moved. */
+	assert_int_equal(mt_tracedir_move(b, moved, b, "p", 7, &f->err, &again), 0);
+	assert_string_equal(again, moved);
+	free(again);
+	assert_int_equal(mt_tracedir_move(b, moved, b, "x/y", 7, &f->err, &again), 0);
+	assert_string_equal(again, at(f, "b/executions/two/x_y.pftrace"));
+	assert_text(f, "b/executions/two/x_y.pftrace", "data");
+	free(again);
+	again = NULL;
+	assert_int_equal(mt_tracedir_move(b, moved, b, "z", 7, &f->err, &again), -ENOENT);
+	assert_null(again);
+	assert_int_equal(count_entries(mt_tracedir_path(b), false), 2);
+	free(path);
+	free(moved);
+	close(fd);
+	mt_tracedir_close(a);
+	mt_tracedir_close(b);
 }
 
 static void test_file_in_the_way(void **state)
@@ -678,7 +755,8 @@ static void test_links_in_base(void **state)
 		bool ok;
 	} t[] = {
 		{0, 0, 0755, true},         {0, 0, 0700, true},         {0, 0, 0775, false},
-		{0, 0, 01777, false}, /* a hard link to a link of root's could have been put there */
+		{0, 0, 01757, false},       {0, 0, 01777, false}, /* a hard link to a link of root's could
+								     have been put there */
 		{0, STRANGER, 0755, false}, {STRANGER, 0, 0755, false}, {STRANGER, STRANGER, 0755, false},
 	};
 	struct fixture *f = *state;
@@ -819,6 +897,86 @@ static void test_sticky_tmp(void **state)
 	assert_int_equal(count_entries(at(f, "tmp/bob"), false), 0);
 }
 
+/*
+ * What others do in the moment after a directory was made. This mkdirat takes the place of the C library's.
+ */
+static void (*after_mkdir)(int dir, const char *name);
+
+int mkdirat(int dir, const char *name, mode_t mode)
+{
+	int r = (int)syscall(SYS_mkdirat, dir, name, mode);
+
+	if (r == 0 && after_mkdir)
+		after_mkdir(dir, name);
+	return r;
+}
+
+static void be_faster(int dir, const char *name)
+{
+	(void)name;
+	after_mkdir = NULL;
+	assert_int_equal(mkdirat(dir, "b", 0700), 0);
+}
+
+static void test_somebody_faster(void **state)
+{
+	struct fixture *f = *state;
+	struct mt_tracedir *d;
+	int r;
+
+	/* Their directory is taken as it is, not replaced, and ours goes away. */
+	after_mkdir = be_faster;
+	r = open_dir(f, at(f, "b"), "id", &d);
+	assert_null(after_mkdir);
+	assert_int_equal(r, 0);
+	assert_mode(at(f, "b"), 0700, f->user.uid, f->user.gid);
+	assert_int_equal(count_entries(f->top, false), 1);
+	mt_tracedir_close(d);
+}
+
+static void put_victim(int dir, const char *name)
+{
+	after_mkdir = NULL;
+	assert_int_equal(unlinkat(dir, name, AT_REMOVEDIR), 0);
+	assert_int_equal(renameat(dir, "victim", dir, name), 0);
+}
+
+/* The new directory is exchanged for another one before we can give it away: that one is not given away. */
+static void test_new_dir_exchanged(void **state)
+{
+	/* The victim: not empty; open to others; not ours. */
+	static const struct {
+		bool full, foreign;
+		mode_t mode;
+	} t[] = {{true, false, 0700}, {false, false, 0755}, {false, true, 0700}};
+	struct fixture *f = *state;
+	struct mt_tracedir *d;
+	struct stat st;
+	unsigned int i;
+	int victim, r;
+
+	for (i = 0; i < LEN(t); i++) {
+		if (t[i].foreign && geteuid() != 0)
+			continue;
+		make_dir(f, "victim", t[i].mode);
+		if (t[i].full)
+			make_file(f, "victim/file", "");
+		if (t[i].foreign)
+			assert_int_equal(chown(at(f, "victim"), STRANGER, STRANGER), 0);
+		victim = open(at(f, "victim"), O_RDONLY | O_DIRECTORY);
+		assert_true(victim >= 0);
+		after_mkdir = put_victim;
+		r = open_dir(f, at(f, "b"), "id", &d);
+		assert_null(after_mkdir);
+		assert_int_equal(r, -EBUSY);
+		assert_int_equal(fstat(victim, &st), 0);
+		assert_int_equal(st.st_uid, t[i].foreign ? STRANGER : geteuid());
+		assert_int_equal(st.st_mode & 07777, t[i].mode);
+		close(victim);
+		assert_int_equal(access(at(f, "b"), F_OK), -1);
+	}
+}
+
 /* The directory is exchanged for a link after it was opened: files go where they were to go. */
 static void test_exchange_after_open(void **state)
 {
@@ -934,7 +1092,7 @@ static bool replace_latest(struct fixture *f, unsigned int i)
 	snprintf(id, sizeof(id), "id%u", i);
 	if (open_dir(f, at(f, "b"), id, &d) < 0)
 		return false;
-	for (k = 0; k < 1000; k++) {
+	for (k = 0; k < 200; k++) {
 		if (mt_tracedir_latest(d, &f->err) < 0)
 			return false;
 	}
@@ -1013,6 +1171,8 @@ int main(void)
 		WITH_DIR(test_bases),
 		WITH_DIR(test_no_room),
 		WITH_DIR(test_suffixes),
+		WITH_DIR(test_suffixes_pid),
+		WITH_DIR(test_move),
 		WITH_DIR(test_file_in_the_way),
 		WITH_DIR(test_long_names),
 		WITH_DIR(test_publish),
@@ -1023,6 +1183,8 @@ int main(void)
 		WITH_DIR(test_foreign_owner),
 		WITH_DIR(test_writable_for_all),
 		WITH_DIR(test_sticky_tmp),
+		WITH_DIR(test_somebody_faster),
+		WITH_DIR(test_new_dir_exchanged),
 		WITH_DIR(test_exchange_after_open),
 		WITH_DIR(test_latest),
 		WITH_DIR(test_latest_race),

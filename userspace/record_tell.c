@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "record_int.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "shared.h"
+
+static int tell_file(void *ctx, const struct mt_attach_file *f)
+{
+	struct record *r = ctx;
+
+	mt_log_debug(r->log,
+		     "%s: %u of %u callsites armed%s, %u filtered by mode, %u by directives, %u failed%s%s",
+		     f->path, f->armed, f->callsites, f->nop5 ? " (5-byte nops)" : "", f->by_mode,
+		     f->by_directive, f->failed, f->failed ? ": " : "", f->failed ? strerror(-f->error) : "");
+	return 0;
+}
+
+/* "process 7", "processes 7 and others", "command make", ... */
+static void describe(const struct record *r, char *text, size_t cap)
+{
+	const struct mt_options *o = r->o;
+	uint32_t n = mt_session_ntargets(r->session);
+
+	if (o->argv)
+		snprintf(text, cap, "%s (process %u)", o->argv[0], r->child);
+	else if (n == 1 && o->npids)
+		snprintf(text, cap, "process %u", o->pids[0]);
+	else
+		snprintf(text, cap, "%u process%s", n, n == 1 ? "" : "es");
+}
+
+void mt_record_tell_widened(struct record *r)
+{
+	mt_log_info(r->log, "no callsite is user-facing: tracing all of them (-m dev, -m user to choose)");
+}
+
+void mt_record_tell_attached(struct record *r)
+{
+	struct mt_attach *a = mt_session_attach(r->session);
+	struct mt_tracefiles_stats fs;
+	struct mt_attach_file t;
+	char who[300];
+
+	mt_attach_total(a, &t);
+	mt_tracefiles_stats(r->sink, &fs);
+	describe(r, who, sizeof(who));
+	if (r->widened)
+		mt_record_tell_widened(r);
+	r->attached = true;
+	mt_log_info(r->log, "%s: %u of %u callsite%s armed%s%s%s", who, t.armed, t.callsites,
+		    mt_record_plural(t.callsites), r->o->duration_ms || r->o->argv ? "" : "; Ctrl-C ends",
+		    fs.path[0] ? "; writing " : "", fs.path);
+	if (t.failed)
+		mt_log_warn(r->log, "%u callsite%s could not be armed (%s); -v lists them", t.failed,
+			    mt_record_plural(t.failed), strerror(-t.error));
+	mt_attach_each(a, tell_file, r);
+}
+
+static void human_size(uint64_t n, char *text, size_t cap)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double v = (double)n;
+	unsigned u = 0;
+
+	for (; v >= 1024 && u < 4; u++)
+		v /= 1024;
+	snprintf(text, cap, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+void mt_record_progress(void *ctx, const struct mt_session_stats *st)
+{
+	struct record *r = ctx;
+	uint64_t now = mt_record_clock_ns(CLOCK_MONOTONIC), events = st->spans->events;
+	double seconds = (double)(now - r->last_time) / 1e9;
+	struct mt_tracefiles_stats fs;
+	char size[32];
+
+	mt_tracefiles_stats(r->sink, &fs);
+	human_size(fs.bytes, size, sizeof(size));
+	mt_log_progress(r->log, "%.0f events/s, %llu spans, %llu lost, %s",
+			r->last_time && seconds > 0 ? (double)(events - r->last_events) / seconds : 0.0,
+			(unsigned long long)st->spans->spans, (unsigned long long)st->lost_total, size);
+	r->last_events = events;
+	r->last_time = now;
+}
+
+static void tell_losses(struct record *r, const struct mt_session_stats *st)
+{
+	static const struct {
+		int cause;
+		const char *what;
+	} causes[] = {
+		{MT_LOST_RING, "the ring was full: a larger --ring or a narrower --filter helps"},
+		{MT_LOST_READ, "records that could not be read"},
+		{MT_LOST_SIZE, "records of impossible size"},
+		{MT_LOST_STATE, "no kernel memory for a thread's state"},
+		{MT_LOST_LIFE, "life records (fork, exec, exit, names), not events"},
+	};
+	unsigned i;
+
+	for (i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+		if (st->lost[causes[i].cause])
+			mt_log_warn(r->log, "lost %llu: %s", (unsigned long long)st->lost[causes[i].cause],
+				    causes[i].what);
+	if (st->decode->malformed)
+		mt_log_warn(r->log, "%llu malformed records dropped",
+			    (unsigned long long)st->decode->malformed);
+}
+
+void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
+			const struct mt_tracefiles_stats *fs)
+{
+	char size[32], files[48] = "";
+
+	if (fs->files > 1)
+		snprintf(files, sizeof(files), " (%u files)", fs->files);
+	human_size(fs->bytes, size, sizeof(size));
+	tell_losses(r, st);
+	mt_log_info(r->log, "%llu span%s, %llu event%s, %llu thread%s, %llu lost, %s in %s%s",
+		    (unsigned long long)st->spans->spans, mt_record_plural(st->spans->spans),
+		    (unsigned long long)st->spans->instants, mt_record_plural(st->spans->instants),
+		    (unsigned long long)st->spans->threads, mt_record_plural(st->spans->threads),
+		    (unsigned long long)(st->lost_total + st->decode->malformed), size, fs->path, files);
+	mt_log_debug(r->log,
+		     "%llu hits delivered, %llu slices, %llu counter values, %llu loop wake-ups, %llu enters "
+		     "of unseen "
+		     "spans, %llu stray exits, %llu reordered exits, %llu lost ends",
+		     (unsigned long long)st->spans->delivered, (unsigned long long)st->spans->slices,
+		     (unsigned long long)st->spans->counters, (unsigned long long)st->wakeups,
+		     (unsigned long long)st->spans->unseen_enters, (unsigned long long)st->spans->stray_exits,
+		     (unsigned long long)st->spans->reordered, (unsigned long long)st->spans->lost_ends);
+}
