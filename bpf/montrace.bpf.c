@@ -3,21 +3,23 @@
  * Probe hits and the life of processes -> ring records.
  *
  * The idea: a hit costs one look at the thread's storage (is it traced? which hit is this?), one
- * reservation, one copy of the record that the target laid out, one submit. No policy is here beyond "is
+ * reservation, one copy of the record that the target laid out (from registers if it is short), one submit. No
+ * policy is here beyond "is
  * this process traced".
  *
  * Invariants
  *  B1  Every hit of a traced thread takes the thread's next number, whether it is delivered or not; what is
  *      not delivered is counted by cause. So per thread: hits = delivered + lost, exactly.
  *  B2  The time is taken after the reservation: who finds the ring empty knows that what comes is later.
- *  B3  A record is filled in its ring slot. No per-CPU scratch: the program may be preempted.
+ *  B3  A record is filled in its ring slot, or in memory of its thread. No per-CPU scratch: the program may be
+ *      preempted.
  *  B4  Submitting does not wake the reader, except once when the ring passes its fill mark.
  *  B5  Life records go through a ring of their own, so a flood of hits cannot push them out.
  *
  * Example: thread 71 fires three scopes while the ring is full for the second. Records: seq 0, seq 2;
  * lost[MT_LOST_RING] = 1. `spans` sees the gap before seq 2 and marks one lost event on that thread there.
  *
- * Not here: operands of foreign USDT sites, filters on fields, anything that could differ between records.
+ * Not here: operands of foreign USDT sites (foreign.h), anything that could differ between native records.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -183,20 +185,24 @@ static __always_inline struct thread_state *traced_thread(struct task_struct *t)
 	return st;
 }
 
-static __always_inline __u64 wake_flags(void)
+/* Asking the ring for its fill costs as much as a submit: every eighth hit of a thread asks. */
+static __always_inline __u64 wake_flags(__u64 seq)
 {
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < fill_mark || woken)
+	if ((seq & 7) || woken || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < fill_mark)
 		return BPF_RB_NO_WAKEUP;
 	woken = 1;
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* One size class: `size` bytes at `from`, at most `max`, into a slot for max bytes. */
-#define PUT(max)                                                                              \
+/*
+ * The record in a slot of `max` bytes of data. `fill` puts the data there; non-zero: it could not be read.
+ * One class per size: a reservation's size has to be a constant.
+ */
+#define PUT(max, fill)                                                                        \
 	do {                                                                                  \
 		struct {                                                                      \
 			struct mt_wire head;                                                  \
-			__u8 data[max];                                                       \
+			__u64 data[(max) / 8];                                                \
 		} *r = bpf_ringbuf_reserve(&ring, sizeof(struct mt_wire) + (max), 0);         \
 		if (!r) {                                                                     \
 			count_lost(MT_LOST_RING);                                             \
@@ -206,21 +212,66 @@ static __always_inline __u64 wake_flags(void)
 		r->head.flags = MT_WIRE_F_SEQ;                                                \
 		r->head.site = bpf_get_attach_cookie(ctx);                                    \
 		r->head.seq = seq;                                                            \
-		if (bpf_probe_read_user(r->data, size, from)) {                               \
+		if (fill) {                                                                   \
 			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);                             \
 			count_lost(MT_LOST_READ);                                             \
 			return 0;                                                             \
 		}                                                                             \
-		bpf_ringbuf_submit(r, wake_flags());                                          \
+		bpf_ringbuf_submit(r, wake_flags(seq));                                       \
 		return 0;                                                                     \
 	} while (0)
+
+#define PUT_MEMORY(max) PUT(max, bpf_probe_read_user(r->data, size, from))
+
+/* Registers that carry the record's words, in order (montrace.h, montrace__probe). */
+#if defined(__TARGET_ARCH_x86)
+#define WORD0(c) ((c)->dx)
+#define WORD1(c) ((c)->cx)
+#define WORD2(c) ((c)->r8)
+#define WORD3(c) ((c)->r9)
+#define WORD4(c) ((c)->ax)
+#define WORD5(c) ((c)->r10)
+#else
+#define WORD0(c) ((c)->user_regs.regs[2])
+#define WORD1(c) ((c)->user_regs.regs[3])
+#define WORD2(c) ((c)->user_regs.regs[4])
+#define WORD3(c) ((c)->user_regs.regs[5])
+#define WORD4(c) ((c)->user_regs.regs[6])
+#define WORD5(c) ((c)->user_regs.regs[7])
+#endif
+
+static __always_inline int fill_with_ids(__u64 *data, struct pt_regs *ctx)
+{
+	data[0] = WORD0(ctx);
+	data[1] = WORD1(ctx);
+	data[2] = WORD2(ctx);
+	data[3] = WORD3(ctx);
+	data[4] = WORD4(ctx);
+	data[5] = WORD5(ctx);
+	return 0;
+}
+
+static __always_inline int fill_without_ids(__u64 *data, struct pt_regs *ctx)
+{
+	data[0] = WORD0(ctx);
+	data[1] = 0;
+	data[2] = 0;
+	data[3] = WORD1(ctx);
+	data[4] = WORD2(ctx);
+	data[5] = WORD3(ctx);
+	data[6] = WORD4(ctx);
+	data[7] = WORD5(ctx);
+	return 0;
+}
+
+#define RF_NO_IDS 32 /* MONTRACE_RF_NO_IDS */
 
 static __always_inline int native_hit(struct pt_regs *ctx)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct thread_state *st = traced_thread(t);
+	__u64 size, seq, word0;
 	const void *from;
-	__u64 size, seq;
 
 	if (!st)
 		return 0;
@@ -231,17 +282,22 @@ static __always_inline int native_hit(struct pt_regs *ctx)
 		count_lost(MT_LOST_SIZE);
 		return 0;
 	}
-	if (size <= 32)
-		PUT(32);
+	word0 = WORD0(ctx);
+	if ((word0 & 0xffff) == size) { /* the record's own size: it is in the registers */
+		if (size <= 64 && (word0 >> 32 & RF_NO_IDS))
+			PUT(64, fill_without_ids(r->data, ctx));
+		if (size <= 48 && !(word0 >> 32 & RF_NO_IDS))
+			PUT(64, fill_with_ids(r->data, ctx));
+	}
 	if (size <= 64)
-		PUT(64);
+		PUT_MEMORY(64);
 	if (size <= 128)
-		PUT(128);
+		PUT_MEMORY(128);
 	if (size <= 256)
-		PUT(256);
+		PUT_MEMORY(256);
 	if (size <= 1024)
-		PUT(1024);
-	PUT(4096);
+		PUT_MEMORY(1024);
+	PUT_MEMORY(4096);
 }
 
 SEC("uprobe.multi")
@@ -255,6 +311,8 @@ int mt_native_single(struct pt_regs *ctx)
 {
 	return native_hit(ctx);
 }
+
+#include "foreign.h"
 
 __u64 trial_hits = 0;
 

@@ -30,4 +30,122 @@ struct mt_exe_key {
 	unsigned int zero;
 };
 
+/* ---- Plans: how a hit of a foreign USDT site becomes records (bpf/foreign.h) ----------------------- */
+
+#define MT_PLAN_OPS 16	  /* operands read in a hit */
+#define MT_PLAN_FIELDS 16 /* MONTRACE_MAX_FIELDS */
+#define MT_PLAN_TESTS 8	  /* comparisons of a predicate */
+#define MT_PLAN_TEXT 64	  /* bytes of a text compared with, its NUL included */
+#define MT_MAX_PLANS 65536
+#define MT_PLAN_NEST 8 /* span specs with a predicate that a thread can be in at once, in full */
+
+#define MT_REG_NONE 63 /* reads as 0 */
+#define MT_NO_OP 0xff
+
+enum {
+	MT_OP_DEREF = 1,  /* the value is in memory at that address, else it is the sum itself */
+	MT_OP_SIGNED = 2, /* extended with its sign */
+	MT_OP_SITE = 4,	  /* disp is relative to the site's address */
+	MT_OP_FS = 8,	  /* add the thread's fs base */
+	MT_OP_ADDR32 = 16, /* addresses wrap at 4 GiB */
+	MT_OP_INDEX_S32 = 32, /* the index register's lower half, sign-extended */
+	MT_OP_INDEX_U32 = 64, /* ... zero-extended */
+	MT_OP_GS32 = 128,     /* add the base of the 32-bit thread-local segment */
+};
+
+/* One operand: (disp + bases + index << scale), perhaps read from memory, >> shift, cut to size, extended. */
+struct mt_plan_op {
+	unsigned char missing; /* not 0: cannot be read, enum mt_missing says why */
+	unsigned char flags;   /* MT_OP_* */
+	unsigned char size;    /* 1, 2, 4, 8 */
+	unsigned char base;    /* number of a register in struct pt_regs, MT_REG_NONE */
+	unsigned char index;
+	unsigned char scale; /* bits to shift the index */
+	unsigned char shift; /* bits to shift the value down */
+	unsigned char zero;
+	long long disp;
+};
+
+/* Why a value is missing. Append-only; decode has the texts. */
+enum mt_missing {
+	MT_MISSING_NOT = 0,
+	MT_MISSING_UNREADABLE = 1, /* the memory could not be read */
+	MT_MISSING_XMM = 2,	   /* in a vector register */
+	MT_MISSING_X87 = 3,
+	MT_MISSING_SIZE = 4,	/* no size of a number: a struct by value */
+	MT_MISSING_SYMBOL = 5,	/* its symbol is not in the file's symbol table, or twice */
+	MT_MISSING_OPERAND = 6, /* not understood */
+	MT_MISSING_LENGTH = 7,	/* text of negative length */
+	MT_MISSING_GOT = 8,	/* its address is in a table made at run time */
+	MT_MISSING_TLS = 9,	/* thread-local in a way that only the process knows */
+	MT_MISSING_ARG = 10,	/* the probe has no such argument */
+};
+
+enum { MT_FIELD_NUMBER = 0, MT_FIELD_TEXT = 1 };
+
+struct mt_plan_field {
+	unsigned char op; /* index; of a text: its address */
+	unsigned char kind;
+	unsigned char len_op; /* of a text: its length; MT_NO_OP = up to the NUL */
+	unsigned char zero;
+};
+
+enum mt_cmp {
+	MT_CMP_ALWAYS,
+	MT_CMP_NEVER,
+	MT_CMP_EQ,
+	MT_CMP_NE,
+	MT_CMP_LT,
+	MT_CMP_LE,
+	MT_CMP_GT,
+	MT_CMP_GE,
+	MT_CMP_TEXT_EQ,
+	MT_CMP_TEXT_NE,
+};
+
+/* A comparison. A value that is missing makes it false. */
+struct mt_plan_test {
+	unsigned char op;
+	unsigned char cmp;    /* enum mt_cmp */
+	unsigned char alt;    /* begins an alternative: (... && ...) || (this && ...) */
+	unsigned char signed_; /* compare as signed numbers */
+	unsigned int text;    /* index of the text */
+	unsigned long long value;
+};
+
+enum {
+	MT_PLAN_SPAN = 1,	/* with an id made of the key: begin is SPAN_NEW and SPAN_ENTER */
+	MT_PLAN_NEST_PUSH = 2,	/* begin of a span with a predicate: remember what it said ... */
+	MT_PLAN_NEST_POP = 4,	/* ... the end of such one: it said no, then this is nobody's end */
+	MT_PLAN_REGS = 8,	/* operands in registers */
+	MT_PLAN_THREAD_BASE = 16, /* operands relative to the thread's segment */
+};
+
+struct mt_plan {
+	unsigned char kind; /* enum montrace_kind of the first record */
+	unsigned char nops;
+	unsigned char nfields;
+	unsigned char ntests;
+	unsigned char flags; /* MT_PLAN_* */
+	unsigned char key;   /* operand that is the span's key, MT_NO_OP */
+	unsigned short zero;
+	unsigned int spec; /* number of the spec, for MT_PLAN_NEST_* */
+	unsigned int zero2;
+	unsigned long long salt; /* of the span ids */
+	struct mt_plan_op ops[MT_PLAN_OPS];
+	struct mt_plan_field fields[MT_PLAN_FIELDS];
+	struct mt_plan_test tests[MT_PLAN_TESTS];
+	char texts[2][MT_PLAN_TEXT]; /* compared with; zero-filled */
+};
+
+_Static_assert(sizeof(struct mt_plan_op) == 16, "plan op");
+_Static_assert(sizeof(struct mt_plan_field) == 4, "plan field");
+_Static_assert(sizeof(struct mt_plan_test) == 16, "plan test");
+_Static_assert(sizeof(struct mt_plan) == 24 + 256 + 64 + 128 + 128, "plan");
+_Static_assert(__builtin_offsetof(struct mt_plan, salt) == 16, "salt");
+_Static_assert(__builtin_offsetof(struct mt_plan, ops) == 24, "ops");
+_Static_assert(__builtin_offsetof(struct mt_plan, fields) == 280, "fields");
+_Static_assert(__builtin_offsetof(struct mt_plan, tests) == 344, "tests");
+_Static_assert(__builtin_offsetof(struct mt_plan, texts) == 472, "texts");
+
 #endif

@@ -17,7 +17,7 @@ enum mt_wire_kind {
 	MT_WIRE_EXEC = 4,	 /* payload: struct mt_wire_life */
 	MT_WIRE_COMM = 5,	 /* payload: struct mt_wire_life; comm is the new name */
 	MT_WIRE_MAPS = 6,	 /* kept free: a process mapped code (userspace watches by perf events) */
-	MT_WIRE_FOREIGN = 16,	 /* kept for foreign USDT sites */
+	MT_WIRE_FOREIGN = 16,	 /* as NATIVE, made here of a foreign USDT site's operands; values may be missing */
 };
 
 struct mt_wire {

@@ -14,6 +14,7 @@ add_library(montrace_core STATIC
   userspace/cmd_dump_json.c
   userspace/cmd_list.c
   userspace/cmd_list_json.c
+  userspace/cmd_merge.c
   userspace/cmd_summary.c
   userspace/cmd_summary_out.c
   userspace/decode.c
@@ -25,6 +26,13 @@ add_library(montrace_core STATIC
   userspace/filter.c
   userspace/glob.c
   userspace/log.c
+  userspace/merge_copy.c
+  userspace/merge_files.c
+  userspace/merge_head.c
+  userspace/merge_out.c
+  userspace/merge_packet.c
+  userspace/merge_plan.c
+  userspace/merge_scan.c
   userspace/model.c
   userspace/names.c
   userspace/out.c

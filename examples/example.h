@@ -32,11 +32,18 @@ static inline void example_options(struct example *o, int argc, char **argv, con
 		const struct {
 			const char *name;
 			long *value;
-		} numbers[] = {{"--threads", &o->threads}, {"--count", &o->count}, {"--rate", &o->rate}, {"--rounds", &o->rounds}};
+		} numbers[] = {{"--threads", &o->threads},
+			       {"--count", &o->count},
+			       {"--rate", &o->rate},
+			       {"--rounds", &o->rounds}};
 		const struct {
 			const char *name;
 			int *value;
-		} flags[] = {{"--wait", &o->wait}, {"--wait-armed", &o->wait}, {"--hold", &o->hold}, {"--loop", &o->loop}, {"--hostile-values", &o->hostile}};
+		} flags[] = {{"--wait", &o->wait},
+			     {"--wait-armed", &o->wait},
+			     {"--hold", &o->hold},
+			     {"--loop", &o->loop},
+			     {"--hostile-values", &o->hostile}};
 		size_t n = sizeof(numbers) / sizeof(*numbers), f = sizeof(flags) / sizeof(*flags), k;
 		char *end;
 

@@ -7,6 +7,7 @@
 #include "montrace.h"
 #include "example.h"
 
+/* clang-format off */
 /* EVENT for each number with the given digits before the last one, two, three. */
 #define TEN(p) EVENT(p##0) EVENT(p##1) EVENT(p##2) EVENT(p##3) EVENT(p##4) \
 	EVENT(p##5) EVENT(p##6) EVENT(p##7) EVENT(p##8) EVENT(p##9)
@@ -38,6 +39,7 @@ FUNCTION(hot)
 #undef FUNCTION
 #define FUNCTION(p) f_##p,
 static void (*const all_cold[])(long) = {COLD};
+/* clang-format on */
 
 int main(int argc, char **argv)
 {
@@ -53,7 +55,8 @@ int main(int argc, char **argv)
 		if (o.loop)
 			usleep(1000);
 	}
-	printf("rounds=%ld\nevents=%ld\nhot=%ld\ncold=%ld\n", round, round * 5000, round * 10, round * 10 * n);
+	printf("rounds=%ld\nevents=%ld\nhot=%ld\ncold=%ld\n", round, round * 5000, round * 10,
+	       round * 10 * n);
 	example_end(&o);
 	return 0;
 }

@@ -22,6 +22,7 @@
 #include "montrace.h"
 #include "example.h"
 
+/* clang-format off */
 #define THINGS(X)                                                                                        \
 	X(span, request, "request")                                                                      \
 	X(span, stage, "stage")                                                                          \
@@ -39,6 +40,7 @@
 	X(event, closing, "closing")                                                                     \
 	X(event, alone, "alone")                                                                         \
 	X(event, hostile, "hostile")
+/* clang-format on */
 #define ENUM(kind, name, text) THING_##name,
 #define TABLE(kind, name, text) {#kind, text},
 enum thing { THINGS(ENUM) N_THINGS };
@@ -151,7 +153,8 @@ static void query(const struct job *j)
 	MONTRACE_SCOPE_AT(MONTRACE_DEBUG, "query", MT_STR("table", "users"), MT_U64("limit", 10));
 	for (int i = 0; i < j->number % 3; i++)
 		if (take(THING_row))
-			MONTRACE_EVENT(MONTRACE_TRACE, "row", MT(i), MT_F64("score", i / 3.0), MT_BOOL("last", i == 1));
+			MONTRACE_EVENT(MONTRACE_TRACE, "row", MT(i), MT_F64("score", i / 3.0),
+				       MT_BOOL("last", i == 1));
 	if (j->number % 4 == 1 && take(THING_miss))
 		MONTRACE_EVENT(MONTRACE_DEBUG, "cache miss", MT_DEBUG("key", "Key { id: 7 }"));
 	if (j->number % 8 == 2 && take(THING_slow))
@@ -260,6 +263,7 @@ static void *closer(void *arg)
 static void submit(long number)
 {
 	struct job *j = calloc(1, sizeof(*j));
+	long now;
 
 	if (!j)
 		abort();
@@ -269,7 +273,8 @@ static void submit(long number)
 		free(j);
 		return;
 	}
-	MONTRACE_USER_SPAN(&j->span, MONTRACE_INFO, "request", MT_AS("path", j->path), MT_AS("number", number));
+	MONTRACE_USER_SPAN(&j->span, MONTRACE_INFO, "request", MT_AS("path", j->path),
+			   MT_AS("number", number));
 	if (number % 16 == 0 && take(THING_recording))
 		MONTRACE_RECORDING(&j->recording, j->path, 32);
 	enter(&j->span);
@@ -277,16 +282,17 @@ static void submit(long number)
 		MONTRACE_USER_EVENT(MONTRACE_INFO, "accepted", MT_STR("message", "a request came"),
 				    MT_AS("number", number));
 	add(&counters, 1);
-	MONTRACE_COUNTER("in flight", add(&flying, 1) + 1);
+	now = add(&flying, 1) + 1; /* not in the macro: it evaluates its arguments only when somebody looks */
+	MONTRACE_COUNTER("in flight", now);
 	montrace_exit(&j->span);
 	queue_put(&work, j);
 }
 
 #undef MONTRACE_TARGET
 #define MONTRACE_TARGET "service::hostile"
-#define HOSTILE(...)                                                     \
-	do {                                                             \
-		if (take(THING_hostile))                                 \
+#define HOSTILE(...)                                                           \
+	do {                                                                   \
+		if (take(THING_hostile))                                       \
 			MONTRACE_EVENT(MONTRACE_INFO, "hostile", __VA_ARGS__); \
 	} while (0)
 
@@ -315,8 +321,8 @@ static void report(void)
 
 	for (int i = 0; i < N_THINGS; i++)
 		*(things[i].kind[0] == 's' ? &spans : &events) += counts[i];
-	printf("spans=%ld\nevents=%ld\ncounters=%ld\nrecords=%ld\nslices=%ld\nthreads=%ld\n", spans, events, counters,
-	       records, slices, opts.threads + 2);
+	printf("spans=%ld\nevents=%ld\ncounters=%ld\nrecords=%ld\nslices=%ld\nthreads=%ld\n", spans, events,
+	       counters, records, slices, opts.threads + 2);
 	for (int i = 0; i < N_THINGS; i++)
 		printf("%s:%s=%ld\n", things[i].kind, things[i].name, counts[i]);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same idea as service.c in C++: templates, lambdas, methods, std::string fields, exceptions through scopes.
+// The same idea as service.c in C++: templates, lambdas, methods, std::string fields, exceptions through
+// scopes.
 //   service_cpp [--threads N] [--count N] [--wait] [--hold]
 // --count is the number of rounds a thread makes. At the end the truth, one `key=value` line per thing.
 #include <atomic>
@@ -45,7 +46,9 @@ class account
 	double balance;
 
       public:
-	account(std::string o, double b) : owner(std::move(o)), balance(b) {}
+	account(std::string o, double b) : owner(std::move(o)), balance(b)
+	{
+	}
 
 	void withdraw(double amount)
 	{
@@ -77,7 +80,10 @@ class request
 		f();
 		montrace_exit(&span);
 	}
-	~request() { montrace_close(&span); }
+	~request()
+	{
+		montrace_close(&span);
+	}
 	request(const request &) = delete;
 	request &operator=(const request &) = delete;
 };
@@ -130,8 +136,8 @@ int main(int argc, char **argv)
 		t.join();
 	for (auto &c : counts)
 		(c.first[0] == 's' ? spans : events) += c.second;
-	printf("spans=%ld\nevents=%ld\ncounters=%ld\nslices=%ld\nthreads=%ld\n", spans, events, counters.load(),
-	       slices.load(), o.threads + o.threads * o.count);
+	printf("spans=%ld\nevents=%ld\ncounters=%ld\nslices=%ld\nthreads=%ld\n", spans, events,
+	       counters.load(), slices.load(), 1 + o.threads + o.threads * o.count);
 	for (auto &c : counts)
 		printf("%s=%ld\n", c.first.c_str(), c.second);
 	example_end(&o);

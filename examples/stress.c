@@ -65,8 +65,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*turn)(long);
-	} modes[] = {{"scope3", scope3}, {"scope0", scope0}, {"event3", event3}, {"counter", counter}, {"none", none}, {"paced", NULL}};
-	const char *usage = "stress --mode scope3|scope0|event3|counter|paced|none [--count N] [--rate N] [--wait] [--hold]\n";
+	} modes[] = {{"scope3", scope3},   {"scope0", scope0}, {"event3", event3},
+		     {"counter", counter}, {"none", none},     {"paced", NULL}};
+	const char *usage = "stress --mode scope3|scope0|event3|counter|paced|none [--count N] [--rate N] "
+			    "[--wait] [--hold]\n";
 	struct example o = {.mode = "scope3", .count = 1000000};
 	size_t n = sizeof(modes) / sizeof(*modes), m = 0;
 	long long t;

@@ -45,8 +45,8 @@
 
 /* Limits of a record; what goes beyond is cut, with a flag. */
 #define MONTRACE_MAX_FIELDS 16
-#define MONTRACE_MAX_TEXT 1024	  /* bytes of one string */
-#define MONTRACE_MAX_RECORD 4096  /* bytes of a record */
+#define MONTRACE_MAX_TEXT 1024   /* bytes of one string */
+#define MONTRACE_MAX_RECORD 4096 /* bytes of a record */
 
 enum montrace_level {
 	MONTRACE_TRACE = 1,
@@ -68,12 +68,13 @@ enum montrace_type {
 
 /* What a callsite is (one macro use). */
 enum montrace_class {
-	MONTRACE_CLASS_SCOPE = 1,     /* probes: scope_begin, scope_end */
-	MONTRACE_CLASS_SPAN = 2,      /* probes: span_new, span_enter, span_exit, span_close */
-	MONTRACE_CLASS_EVENT = 3,     /* probe: event */
-	MONTRACE_CLASS_COUNTER = 4,   /* probe: counter; one field `value` */
-	MONTRACE_CLASS_RECORD = 5,    /* probe: span_record; fields for a span made elsewhere */
-	MONTRACE_CLASS_RECORDING = 6, /* a span of its own flight recording: probes as SPAN; fields subject, capacity */
+	MONTRACE_CLASS_SCOPE = 1,   /* probes: scope_begin, scope_end */
+	MONTRACE_CLASS_SPAN = 2,    /* probes: span_new, span_enter, span_exit, span_close */
+	MONTRACE_CLASS_EVENT = 3,   /* probe: event */
+	MONTRACE_CLASS_COUNTER = 4, /* probe: counter; one field `value` */
+	MONTRACE_CLASS_RECORD = 5,  /* probe: span_record; fields for a span made elsewhere */
+	MONTRACE_CLASS_RECORDING =
+		6, /* a span of its own flight recording: probes as SPAN; fields subject, capacity */
 	MONTRACE_CLASS_THREAD_NAME = 7,
 	MONTRACE_CLASS_PROCESS_NAME = 8,
 	MONTRACE_CLASS_EXECUTION_ID = 9
@@ -98,19 +99,20 @@ enum montrace_kind {
 
 /* Flags of a callsite (note). */
 enum {
-	MONTRACE_CSF_USER = 1,	       /* user-facing: shown in mode user */
-	MONTRACE_CSF_FILE_TARGET = 2,  /* no target given: it is the stem of the file's name */
-	MONTRACE_CSF_DEFAULT_LEVEL = 4,/* no level given */
-	MONTRACE_CSF_MESSAGE = 8       /* field 0 is the formatted message; the name is the format */
+	MONTRACE_CSF_USER = 1,          /* user-facing: shown in mode user */
+	MONTRACE_CSF_FILE_TARGET = 2,   /* no target given: it is the stem of the file's name */
+	MONTRACE_CSF_DEFAULT_LEVEL = 4, /* no level given */
+	MONTRACE_CSF_MESSAGE = 8        /* field 0 is the formatted message; the name is the format */
 };
 
 /* Flags of a record. */
 enum {
-	MONTRACE_RF_ROOT = 1,	   /* explicitly without parent */
-	MONTRACE_RF_PARENT = 2,	   /* explicit parent: parent_id counts */
-	MONTRACE_RF_CUT_FIELDS = 4,/* more fields than a record takes */
-	MONTRACE_RF_CUT_TEXT = 8,  /* a text was cut */
-	MONTRACE_RF_LATE = 16	   /* the span was made while nobody looked; it got its id now */
+	MONTRACE_RF_ROOT = 1,       /* explicitly without parent */
+	MONTRACE_RF_PARENT = 2,     /* explicit parent: parent_id counts */
+	MONTRACE_RF_CUT_FIELDS = 4, /* more fields than a record takes */
+	MONTRACE_RF_CUT_TEXT = 8,   /* a text was cut */
+	MONTRACE_RF_NO_IDS = 32, /* span and parent are 0: left out of what is passed in registers */
+	MONTRACE_RF_LATE = 16       /* the span was made while nobody looked; it got its id now */
 };
 
 /*
@@ -141,22 +143,23 @@ struct montrace_record {
 struct montrace_note {
 	uint32_t abi;
 	uint32_t key;
-	uint64_t code;	/* an address in the function that has the callsite; not in code = function was discarded */
-	uint64_t base;	/* _.stapsdt.base, as in stapsdt notes */
-	uint64_t sem;	/* the callsite's semaphore (uint16_t) */
-	uint64_t thunk; /* first of nprobes thunks, MONTRACE_THUNK_SIZE apart, in the order of the class's kinds */
+	uint64_t code;  /* an address in the function that has the callsite; not in code = function was
+			   discarded */
+	uint64_t base;  /* _.stapsdt.base, as in stapsdt notes */
+	uint64_t sem;   /* the callsite's semaphore (uint16_t) */
+	uint64_t thunk; /* first of nprobes thunks, MONTRACE_THUNK_SIZE apart, in the order of the class's
+			   kinds */
 	uint8_t class_;
 	uint8_t level;
 	uint16_t flags;
 	uint32_t line;
 	uint8_t nfields;
 	uint8_t nprobes;
-	uint8_t nop_at;	 /* offset of the nop in a thunk */
+	uint8_t nop_at;  /* offset of the nop in a thunk */
 	uint8_t nop5_at; /* offset of the 5-byte nop in a thunk; 0 = none */
 	uint32_t reserved;
 };
 #define MONTRACE_THUNK_SIZE 16
-
 
 /*
  * A span that is entered and left explicitly, from any thread, any number of times.
@@ -219,7 +222,8 @@ struct montrace_span {
 #define MONTRACE_SPAN(s, level, ...) MT__SPAN(s, 0, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
 #define MONTRACE_SPAN_IN(s, parent, level, ...) \
 	MT__SPAN(s, MONTRACE_RF_PARENT, parent, 0, level, __COUNTER__, __VA_ARGS__)
-#define MONTRACE_SPAN_ROOT(s, level, ...) MT__SPAN(s, MONTRACE_RF_ROOT, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_SPAN_ROOT(s, level, ...) \
+	MT__SPAN(s, MONTRACE_RF_ROOT, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
 #define MONTRACE_USER_SPAN(s, level, ...) \
 	MT__SPAN(s, 0, MT__NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
 
@@ -231,12 +235,15 @@ struct montrace_span {
 	MT__SPAN_(s, MONTRACE_RF_ROOT, MT__NULL, MONTRACE_CLASS_RECORDING, 0, MONTRACE_INFO, __COUNTER__, \
 		  "recording", MT_STR("subject", subject), MT_U64("capacity", capacity))
 
-/* Something that happened: (level, "message", fields...); in the thread's current span, or _IN, or in none. */
+/* Something that happened: (level, "message", fields...); in the thread's current span, or _IN, or in none.
+ */
 #define MONTRACE_EVENT(level, ...) MT__EVENT(0, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
 #define MONTRACE_EVENT_IN(parent, level, ...) \
 	MT__EVENT(MONTRACE_RF_PARENT, parent, 0, level, __COUNTER__, __VA_ARGS__)
-#define MONTRACE_EVENT_ROOT(level, ...) MT__EVENT(MONTRACE_RF_ROOT, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
-#define MONTRACE_USER_EVENT(level, ...) MT__EVENT(0, MT__NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_EVENT_ROOT(level, ...) \
+	MT__EVENT(MONTRACE_RF_ROOT, MT__NULL, 0, level, __COUNTER__, __VA_ARGS__)
+#define MONTRACE_USER_EVENT(level, ...) \
+	MT__EVENT(0, MT__NULL, MONTRACE_CSF_USER, level, __COUNTER__, __VA_ARGS__)
 
 /* printf-like event; formats only when armed. The format must be a literal. */
 #define MONTRACE_LOG(level, ...) MT__LOG(0, level, __COUNTER__, __VA_ARGS__)
@@ -254,8 +261,8 @@ struct montrace_span {
 #define MT__UNWRAP(...) __VA_ARGS__
 
 /* Number of arguments after the first; a name says what is wrong with more than 16. */
-#define MT__N(...)                                                                                          \
-	MT__N_(__VA_ARGS__, more_than_16_fields, more_than_16_fields, more_than_16_fields,                  \
+#define MT__N(...)                                                                         \
+	MT__N_(__VA_ARGS__, more_than_16_fields, more_than_16_fields, more_than_16_fields, \
 	       more_than_16_fields, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define MT__N_(n, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, t, u, x, ...) x
 #define MT__HEAD(...) MT__HEAD_(__VA_ARGS__, 0)
@@ -319,7 +326,7 @@ struct montrace__val {
 #define MONTRACE__CSTR UINT64_MAX
 
 /* kind, number of fields, number of the thunk, which fields are text: one constant. */
-#define MT__DESC(kind, nfields, slot, texts) \
+#define MT__DESC(kind, nfields, slot, texts)                                                            \
 	(MT__CAST(uint32_t, kind) | MT__CAST(uint32_t, nfields) << 8 | MT__CAST(uint32_t, slot) << 13 | \
 	 MT__CAST(uint32_t, texts) << 16)
 
@@ -388,6 +395,35 @@ static inline uint64_t montrace__ticks(void)
 #endif
 }
 
+/*
+ * Calls a thunk with a record of `size` bytes at w (8 words at least). The contract of a probe is pointer and
+ * length (rdi, rsi; x0, x1). So that a tracer need not read memory for a short record, six words of it come
+ * along in registers: the first, then those from the second on, or, with MONTRACE_RF_NO_IDS, from the fourth on:
+ * rdx rcx r8 r9 rax r10; x2 to x7. Records of up to 48 bytes, or 64 without ids, are complete there.
+ */
+static inline MT__NOSAN void montrace__probe(uintptr_t thunk, const uint64_t *w, uint64_t size)
+{
+	const uint64_t *rest = w[0] >> 32 & MONTRACE_RF_NO_IDS ? w + 3 : w + 1;
+#if defined(__x86_64__)
+	uint64_t di = (uintptr_t)w, si = size, dx = w[0], cx = rest[0], ax = rest[3];
+	register uint64_t r8 __asm__("r8") = rest[1];
+	register uint64_t r9 __asm__("r9") = rest[2];
+	register uint64_t r10 __asm__("r10") = rest[4];
+
+	/* The compiler does not know of the call: step over what it may keep below the stack pointer. */
+	__asm__ __volatile__("{addq $-128, %%rsp|add rsp, -128}\n"
+			     "{call *%[thunk]|call %[thunk]}\n"
+			     "{subq $-128, %%rsp|sub rsp, -128}"
+			     : "+D"(di), "+S"(si), "+d"(dx), "+c"(cx), "+a"(ax), "+r"(r8), "+r"(r9), "+r"(r10)
+			     : [thunk] "r"(thunk)
+			     : "memory", "cc");
+#else
+	__asm__ __volatile__("" : : "r"(w) : "memory"); /* the compiler cannot see who reads it */
+	((void (*)(const void *, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t))thunk)(
+		w, size, w[0], rest[0], rest[1], rest[2], rest[3], rest[4]);
+#endif
+}
+
 /* Lays out the record in its own frame and calls the probe. vals: one per field. */
 MT__COLD MT__NOSAN void montrace__emit_v1(const struct montrace__cs *cs, uint32_t desc, uint32_t flags,
 					  uint64_t span, uint64_t parent, const struct montrace__val *vals)
@@ -399,8 +435,9 @@ MT__COLD MT__NOSAN void montrace__emit_v1(const struct montrace__cs *cs, uint32_
 	} r;
 	uint32_t nfields = desc >> 8 & 31, texts = desc >> 16, i;
 	uint32_t end = (uint32_t)sizeof(r.head) + 8 * nfields;
-	void (*probe)(const void *, uint64_t);
 
+	for (i = 3; i < 8; i++)
+		r.w[i] = 0; /* what is passed in registers is never old memory */
 	for (i = 0; i < nfields; i++) {
 		const char *p;
 		const void *nul;
@@ -433,16 +470,16 @@ MT__COLD MT__NOSAN void montrace__emit_v1(const struct montrace__cs *cs, uint32_
 	}
 	while (end & 7)
 		r.b[end++] = 0;
+	if (!(span | parent))
+		flags |= MONTRACE_RF_NO_IDS;
 	r.head.size = (uint16_t)end;
 	r.head.kind = (uint8_t)desc;
 	r.head.nfields = (uint8_t)nfields;
 	r.head.flags = flags;
 	r.head.span = span;
 	r.head.parent = parent;
-	__asm__ __volatile__("" : : "r"(&r) : "memory"); /* the compiler cannot see who reads it */
-	probe = (void (*)(const void *, uint64_t))((uintptr_t)cs + (uintptr_t)(intptr_t)cs->thunk +
-						   (desc >> 13 & 7) * MONTRACE_THUNK_SIZE);
-	probe(&r, end);
+	montrace__probe((uintptr_t)cs + (uintptr_t)(intptr_t)cs->thunk + (desc >> 13 & 7) * MONTRACE_THUNK_SIZE,
+			r.w, end);
 }
 
 /* Tells the names that are due. */
@@ -529,7 +566,8 @@ MT__COLD uint64_t montrace__id_v1(void)
 		}
 		if (!x)
 			x = 1;
-		__atomic_compare_exchange_n(&montrace__ids_v1, &zero, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&montrace__ids_v1, &zero, x, 0, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
 	}
 	do
 		id = __atomic_fetch_add(&montrace__ids_v1, 1, __ATOMIC_RELAXED);
@@ -643,17 +681,21 @@ static inline struct montrace__val montrace__v_str(const char *p)
 #ifdef __cplusplus
 /* Text with a length of its own: std::string, string_view and their like. */
 template <class S>
-inline auto montrace__v_str(const S &s) -> decltype((void)s.size(), (void)static_cast<const char *>(s.data()),
-						    montrace__val())
+inline auto montrace__v_str(const S &s)
+	-> decltype((void)s.size(), (void)static_cast<const char *>(s.data()), montrace__val())
 {
 	return montrace__v_strn(s.data(), s.size());
 }
 /* Values on their way: a temporary, so that temporaries in a field's expression live until they were read. */
 template <unsigned N> struct montrace__vals {
 	montrace__val v[N];
-	const montrace__val *at() const { return v; }
+	const montrace__val *at() const
+	{
+		return v;
+	}
 };
 
+/* clang-format off */
 /* Overloads choose; the type is the size of what an overload that is never called returns. */
 inline montrace__val montrace__auto_val(bool v) { return montrace__num(v); }
 inline montrace__val montrace__auto_val(char v) { return montrace__v_i64(v); }
@@ -703,21 +745,22 @@ template <class T> montrace__t_str &montrace__auto_t(T *) = delete;
 template <class S>
 auto montrace__auto_t(const S &s) -> decltype(montrace__v_str<S>(s), (*(montrace__t_str *)0));
 #define montrace__auto_type(...) static_cast<int>(sizeof(montrace__auto_t(__VA_ARGS__)))
+/* clang-format on */
 #else
 static inline struct montrace__val montrace__v_bool(_Bool v)
 {
 	return montrace__num(v);
 }
-#define MT__GENERIC(x, b, i, u, f, s)                                                                    \
+#define MT__GENERIC(x, b, i, u, f, s) \
 	_Generic((x), _Bool: b, char: i, signed char: i, short: i, int: i, long: i, long long: i,        \
 		 unsigned char: u, unsigned short: u, unsigned: u, unsigned long: u,                     \
 		 unsigned long long: u, float: f, double: f, long double: f, char *: s, const char *: s)
-#define montrace__auto_val(...)                                                                     \
+#define montrace__auto_val(...)                                                                       \
 	MT__GENERIC(__VA_ARGS__, montrace__v_bool, montrace__v_i64, montrace__v_u64, montrace__v_f64, \
-		    montrace__v_str)                                                                \
+		    montrace__v_str)                                                                  \
 	(__VA_ARGS__)
-#define montrace__auto_type(...)                                                                  \
-	MT__GENERIC(__VA_ARGS__, MONTRACE_TYPE_BOOL, MONTRACE_TYPE_I64, MONTRACE_TYPE_U64,        \
+#define montrace__auto_type(...)                                                           \
+	MT__GENERIC(__VA_ARGS__, MONTRACE_TYPE_BOOL, MONTRACE_TYPE_I64, MONTRACE_TYPE_U64, \
 		    MONTRACE_TYPE_F64, MONTRACE_TYPE_STR)
 #endif
 
@@ -745,11 +788,12 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 #define MT__VALS(...) ((const struct montrace__val[]){MT__EACH(MT__F_VAL, __VA_ARGS__) montrace__num(0)})
 #endif
 /* What must hold for a callsite: says so in words where the assembler would not. */
-#define MT__CHECK(level, ...)                                                                               \
-	MT__ASSERT((level) >= MONTRACE_TRACE && (level) <= MONTRACE_ERROR,                                  \
-		   "the level must be a constant, MONTRACE_TRACE to MONTRACE_ERROR");                       \
-	MT__ASSERT(sizeof("" MT__HEAD(__VA_ARGS__) "") + sizeof("" MONTRACE_TARGET "")                      \
-				   MT__EACH(MT__F_LITERAL, __VA_ARGS__) < 8192,                             \
+#define MT__CHECK(level, ...)                                                                           \
+	MT__ASSERT((level) >= MONTRACE_TRACE && (level) <= MONTRACE_ERROR,                              \
+		   "the level must be a constant, MONTRACE_TRACE to MONTRACE_ERROR");                   \
+	MT__ASSERT(sizeof("" MT__HEAD(__VA_ARGS__) "") + sizeof("" MONTRACE_TARGET "")                  \
+								 MT__EACH(MT__F_LITERAL, __VA_ARGS__) < \
+			   8192,                                                                        \
 		   "texts of the callsite are too long")
 
 /* ---- Assembly of a callsite ----------------------------------------------------------------------- */
@@ -760,6 +804,7 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 #define MT__ASM __asm__ __volatile__
 #endif
 
+/* clang-format off */
 #if defined(__x86_64__)
 #ifdef __CET__
 #define MT__THUNK "endbr64\nnop\n.byte 0x0f,0x1f,0x44,0x00,0x00\nret\n.balign 16,0xcc\n"
@@ -848,14 +893,15 @@ static inline struct montrace__val montrace__v_bool(_Bool v)
 	MT__SITE__(out, class_, level, flags, key, types, nfields, MT__UNWRAP probes)
 #define MT__SITE__(...) MT__SITE_NOTE(__VA_ARGS__)
 
+/* clang-format on */
 /* Adds "target is the file's stem" when MONTRACE_TARGET is empty. */
 #define MT__FLAGS(flags) ((flags) | (sizeof(MONTRACE_TARGET) == 1 ? MONTRACE_CSF_FILE_TARGET : 0))
 
 /* Fires if armed; nothing is evaluated otherwise. */
-#define MT__FIRE(cs, kind, slot, rflags, span, parent, ...)                                                \
-	do {                                                                                               \
-		montrace__fire_v1(cs, MT__DESC(kind, MT__N(__VA_ARGS__), slot, MT__TEXTS(__VA_ARGS__)), rflags, \
-				  span, parent, MT__VALS(__VA_ARGS__));                                    \
+#define MT__FIRE(cs, kind, slot, rflags, span, parent, ...)                                             \
+	do {                                                                                            \
+		montrace__fire_v1(cs, MT__DESC(kind, MT__N(__VA_ARGS__), slot, MT__TEXTS(__VA_ARGS__)), \
+				  rflags, span, parent, MT__VALS(__VA_ARGS__));                         \
 	} while (0)
 
 /* ---- Scopes --------------------------------------------------------------------------------------- */
@@ -867,23 +913,28 @@ static inline void montrace__scope_left(const struct montrace__cs *cs)
 }
 
 /* The callsite if it fired, else NULL: an end is told only if its begin was. */
-#define MT__SCOPE_ENTER(flags, level, key, ...)                                                         \
-	__extension__({                                                                                           \
-		const struct montrace__cs *montrace__c, *montrace__fired = MT__NULL;                        \
-		MT__SITE(montrace__c, MONTRACE_CLASS_SCOPE, level, MT__FLAGS(flags), key,               \
-			 (MT__PROBES_SCOPE), __VA_ARGS__);                                              \
-		if (MT__ARMED(montrace__c)) {                                                           \
-			MT__FIRE(montrace__c, MONTRACE_KIND_SCOPE_BEGIN, 0, 0, 0, 0, __VA_ARGS__);      \
-			montrace__fired = montrace__c;                                                  \
-		}                                                                                       \
-		montrace__fired;                                                                        \
+#define MT__SCOPE_ENTER(flags, level, key, ...)                                                    \
+	__extension__({                                                                            \
+		const struct montrace__cs *montrace__c, *montrace__fired = MT__NULL;               \
+		MT__SITE(montrace__c, MONTRACE_CLASS_SCOPE, level, MT__FLAGS(flags), key,          \
+			 (MT__PROBES_SCOPE), __VA_ARGS__);                                         \
+		if (MT__ARMED(montrace__c)) {                                                      \
+			MT__FIRE(montrace__c, MONTRACE_KIND_SCOPE_BEGIN, 0, 0, 0, 0, __VA_ARGS__); \
+			montrace__fired = montrace__c;                                             \
+		}                                                                                  \
+		montrace__fired;                                                                   \
 	})
 
 #ifdef __cplusplus
 struct montrace__scope {
 	const montrace__cs *cs;
-	explicit montrace__scope(const montrace__cs *c) : cs(c) {}
-	~montrace__scope() { montrace__scope_left(cs); }
+	explicit montrace__scope(const montrace__cs *c) : cs(c)
+	{
+	}
+	~montrace__scope()
+	{
+		montrace__scope_left(cs);
+	}
 	montrace__scope(const montrace__scope &) = delete;
 	montrace__scope &operator=(const montrace__scope &) = delete;
 };
@@ -894,9 +945,9 @@ static inline void montrace__scope_end(const struct montrace__cs **cs)
 {
 	montrace__scope_left(*cs);
 }
-#define MT__SCOPE(flags, level, key, ...)                                                                \
-	const struct montrace__cs *MT__CAT(montrace__scope_, key)                                        \
-		__attribute__((cleanup(montrace__scope_end), unused)) =                                  \
+#define MT__SCOPE(flags, level, key, ...)                               \
+	const struct montrace__cs *MT__CAT(montrace__scope_, key)       \
+		__attribute__((cleanup(montrace__scope_end), unused)) = \
 			MT__SCOPE_ENTER(flags, level, key, __VA_ARGS__)
 #endif
 
@@ -904,29 +955,29 @@ static inline void montrace__scope_end(const struct montrace__cs **cs)
 
 #define MT__SPAN(s, rflags, parent, flags, level, key, ...) \
 	MT__SPAN_(s, rflags, parent, MONTRACE_CLASS_SPAN, flags, level, key, __VA_ARGS__)
-#define MT__SPAN_(s, rflags, parent, class_, flags, level, key, ...)                                        \
-	do {                                                                                                \
-		struct montrace_span *montrace__s = (s);                                                    \
-		const struct montrace__cs *montrace__c;                                                     \
+#define MT__SPAN_(s, rflags, parent, class_, flags, level, key, ...)                                         \
+	do {                                                                                                 \
+		struct montrace_span *montrace__s = (s);                                                     \
+		const struct montrace__cs *montrace__c;                                                      \
 		MT__SITE(montrace__c, class_, level, MT__FLAGS(flags), key, (MT__PROBES_SPAN), __VA_ARGS__); \
-		montrace__s->id = 0;                                                                        \
-		montrace__s->cs = montrace__c;                                                              \
-		if (MT__ARMED(montrace__c)) {                                                               \
-			montrace__s->id = montrace__id_v1();                                                \
-			MT__FIRE(montrace__c, MONTRACE_KIND_SPAN_NEW, 0, rflags, montrace__s->id,           \
-				 montrace__span_id_v1(parent, MT__NULL), __VA_ARGS__);                          \
-		}                                                                                           \
+		montrace__s->id = 0;                                                                         \
+		montrace__s->cs = montrace__c;                                                               \
+		if (MT__ARMED(montrace__c)) {                                                                \
+			montrace__s->id = montrace__id_v1();                                                 \
+			MT__FIRE(montrace__c, MONTRACE_KIND_SPAN_NEW, 0, rflags, montrace__s->id,            \
+				 montrace__span_id_v1(parent, MT__NULL), __VA_ARGS__);                       \
+		}                                                                                            \
 	} while (0)
 
-#define MT__SPAN_RECORD(s, key, ...)                                                                      \
-	do {                                                                                              \
-		struct montrace_span *montrace__s = (s);                                                  \
-		const struct montrace__cs *montrace__c;                                                   \
-		MT__SITE(montrace__c, MONTRACE_CLASS_RECORD, MONTRACE_ERROR, MT__FLAGS(0), key,           \
-			 (MT__PROBES_ONE("span_record")), __VA_ARGS__);                                   \
-		if (MT__ARMED(montrace__c) && montrace__s->id)                                            \
-			MT__FIRE(montrace__c, MONTRACE_KIND_SPAN_RECORD, 0, 0, montrace__s->id, 0,        \
-				 __VA_ARGS__);                                                            \
+#define MT__SPAN_RECORD(s, key, ...)                                                               \
+	do {                                                                                       \
+		struct montrace_span *montrace__s = (s);                                           \
+		const struct montrace__cs *montrace__c;                                            \
+		MT__SITE(montrace__c, MONTRACE_CLASS_RECORD, MONTRACE_ERROR, MT__FLAGS(0), key,    \
+			 (MT__PROBES_ONE("span_record")), __VA_ARGS__);                            \
+		if (MT__ARMED(montrace__c) && montrace__s->id)                                     \
+			MT__FIRE(montrace__c, MONTRACE_KIND_SPAN_RECORD, 0, 0, montrace__s->id, 0, \
+				 __VA_ARGS__);                                                     \
 	} while (0)
 
 /* The thread goes into *s, leaves it; *s is over. Any thread, any order; s may be zeroed memory. */
@@ -950,35 +1001,36 @@ static inline void montrace_close(struct montrace_span *s)
 
 /* ---- Events, counters ----------------------------------------------------------------------------- */
 
-#define MT__EVENT(rflags, parent, flags, level, key, ...)                                                     \
-	do {                                                                                                  \
-		const struct montrace__cs *montrace__c;                                                       \
-		MT__SITE(montrace__c, MONTRACE_CLASS_EVENT, level, MT__FLAGS(flags), key,                     \
-			 (MT__PROBES_ONE("event")), __VA_ARGS__);                                             \
-		if (MT__ARMED(montrace__c))                                                                   \
-			MT__FIRE(montrace__c, MONTRACE_KIND_EVENT, 0, rflags, 0,                              \
-				 montrace__span_id_v1(parent, MT__NULL), __VA_ARGS__);                            \
+#define MT__EVENT(rflags, parent, flags, level, key, ...)                                 \
+	do {                                                                              \
+		const struct montrace__cs *montrace__c;                                   \
+		MT__SITE(montrace__c, MONTRACE_CLASS_EVENT, level, MT__FLAGS(flags), key, \
+			 (MT__PROBES_ONE("event")), __VA_ARGS__);                         \
+		if (MT__ARMED(montrace__c))                                               \
+			MT__FIRE(montrace__c, MONTRACE_KIND_EVENT, 0, rflags, 0,          \
+				 montrace__span_id_v1(parent, MT__NULL), __VA_ARGS__);    \
 	} while (0)
 
-#define MT__LOG(flags, level, key, ...)                                                                       \
-	do {                                                                                                  \
-		const struct montrace__cs *montrace__c;                                                       \
-		MT__SITE(montrace__c, MONTRACE_CLASS_EVENT, level, MT__FLAGS((flags) | MONTRACE_CSF_MESSAGE), \
-			 key, (MT__PROBES_ONE("event")), MT__HEAD(__VA_ARGS__), MT_STR("message", ""));       \
-		if (MT__ARMED(montrace__c))                                                                   \
-			montrace__log_v1(montrace__c, MT__DESC(MONTRACE_KIND_EVENT, 1, 0, 1), 0, 0,           \
-					 __VA_ARGS__);                                                        \
+#define MT__LOG(flags, level, key, ...)                                                             \
+	do {                                                                                        \
+		const struct montrace__cs *montrace__c;                                             \
+		MT__SITE(montrace__c, MONTRACE_CLASS_EVENT, level,                                  \
+			 MT__FLAGS((flags) | MONTRACE_CSF_MESSAGE), key, (MT__PROBES_ONE("event")), \
+			 MT__HEAD(__VA_ARGS__), MT_STR("message", ""));                             \
+		if (MT__ARMED(montrace__c))                                                         \
+			montrace__log_v1(montrace__c, MT__DESC(MONTRACE_KIND_EVENT, 1, 0, 1), 0, 0, \
+					 __VA_ARGS__);                                              \
 	} while (0)
 
-#define MT__COUNTER(key, ...)                                                                               \
-	do {                                                                                                \
-		const struct montrace__cs *montrace__c;                                                     \
-		MT__ASSERT(MT__TYPES(__VA_ARGS__) <= MONTRACE_TYPE_F64, "a counter is a number");           \
-		MT__SITE(montrace__c, MONTRACE_CLASS_COUNTER, MONTRACE_INFO,                                \
-			 MT__FLAGS(MONTRACE_CSF_DEFAULT_LEVEL), key, (MT__PROBES_ONE("counter")),           \
-			 __VA_ARGS__);                                                                      \
-		if (MT__ARMED(montrace__c))                                                                 \
-			MT__FIRE(montrace__c, MONTRACE_KIND_COUNTER, 0, 0, 0, 0, __VA_ARGS__);              \
+#define MT__COUNTER(key, ...)                                                                     \
+	do {                                                                                      \
+		const struct montrace__cs *montrace__c;                                           \
+		MT__ASSERT(MT__TYPES(__VA_ARGS__) <= MONTRACE_TYPE_F64, "a counter is a number"); \
+		MT__SITE(montrace__c, MONTRACE_CLASS_COUNTER, MONTRACE_INFO,                      \
+			 MT__FLAGS(MONTRACE_CSF_DEFAULT_LEVEL), key, (MT__PROBES_ONE("counter")), \
+			 __VA_ARGS__);                                                            \
+		if (MT__ARMED(montrace__c))                                                       \
+			MT__FIRE(montrace__c, MONTRACE_KIND_COUNTER, 0, 0, 0, 0, __VA_ARGS__);    \
 	} while (0)
 
 /* ---- Names ---------------------------------------------------------------------------------------- */
@@ -996,7 +1048,8 @@ static inline void montrace__copy(char *dst, size_t cap, const char *src)
 	dst[n] = 0;
 }
 
-static inline void montrace__set_name(struct montrace__name *n, const struct montrace__cs *cs, const char *text)
+static inline void montrace__set_name(struct montrace__name *n, const struct montrace__cs *cs,
+				      const char *text)
 {
 	uint32_t next = (__atomic_load_n(&n->current, __ATOMIC_RELAXED) + 1) & 1;
 
@@ -1014,8 +1067,8 @@ static inline __attribute__((unused)) void montrace_thread_name(const char *name
 {
 	const struct montrace__cs *cs;
 
-	MT__SITE(cs, MONTRACE_CLASS_THREAD_NAME, MONTRACE_ERROR, MT__FLAGS(0), 1000001, (MT__PROBES_ONE("thread_name")),
-		 "thread_name", MT_STR("name", ""));
+	MT__SITE(cs, MONTRACE_CLASS_THREAD_NAME, MONTRACE_ERROR, MT__FLAGS(0), 1000001,
+		 (MT__PROBES_ONE("thread_name")), "thread_name", MT_STR("name", ""));
 	montrace__copy(montrace__thread_v1.text, sizeof(montrace__thread_v1.text), name);
 	montrace__thread_v1.last = 0;
 	montrace__thread_v1.cs = cs;
@@ -1029,8 +1082,8 @@ static inline __attribute__((unused)) void montrace_process_name(const char *nam
 {
 	const struct montrace__cs *cs;
 
-	MT__SITE(cs, MONTRACE_CLASS_PROCESS_NAME, MONTRACE_ERROR, MT__FLAGS(0), 1000002, (MT__PROBES_ONE("process_name")),
-		 "process_name", MT_STR("name", ""));
+	MT__SITE(cs, MONTRACE_CLASS_PROCESS_NAME, MONTRACE_ERROR, MT__FLAGS(0), 1000002,
+		 (MT__PROBES_ONE("process_name")), "process_name", MT_STR("name", ""));
 	montrace__set_name(&montrace__process_v1, cs, name);
 }
 
@@ -1039,8 +1092,8 @@ static inline __attribute__((unused)) void montrace_execution_id(const char *id)
 {
 	const struct montrace__cs *cs;
 
-	MT__SITE(cs, MONTRACE_CLASS_EXECUTION_ID, MONTRACE_ERROR, MT__FLAGS(0), 1000003, (MT__PROBES_ONE("execution_id")),
-		 "execution_id", MT_STR("id", ""));
+	MT__SITE(cs, MONTRACE_CLASS_EXECUTION_ID, MONTRACE_ERROR, MT__FLAGS(0), 1000003,
+		 (MT__PROBES_ONE("execution_id")), "execution_id", MT_STR("id", ""));
 	montrace__set_name(&montrace__execution_v1, cs, id);
 }
 
@@ -1062,37 +1115,38 @@ static inline __attribute__((unused)) void montrace_execution_id(const char *id)
 #define MT__F_USE(i, f) MT__F_USE_ f
 #define MT__F_USE_(t, k, a) MT__USE_##t a
 
-#define MT__NOTHING(...)                                    \
-	do {                                                \
-		if (0) {                                    \
-			MT__EACH(MT__F_USE, __VA_ARGS__)    \
-		}                                           \
+#define MT__NOTHING(...)                                 \
+	do {                                             \
+		if (0) {                                 \
+			MT__EACH(MT__F_USE, __VA_ARGS__) \
+		}                                        \
 	} while (0)
 #define MT__SCOPE(flags, level, key, ...) MT__NOTHING(__VA_ARGS__)
-#define MT__SPAN(s, rflags, parent, flags, level, key, ...) MT__SPAN_(s, rflags, parent, 0, flags, level, key, __VA_ARGS__)
-#define MT__SPAN_(s, rflags, parent, class_, flags, level, key, ...)      \
-	do {                                                              \
-		struct montrace_span *montrace__s = (s);                  \
-		montrace__s->id = 0;                                      \
-		montrace__s->cs = MT__NULL;                               \
-		if (0) {                                                  \
-			(void)(parent);                                   \
-			MT__EACH(MT__F_USE, __VA_ARGS__)                  \
-		}                                                         \
+#define MT__SPAN(s, rflags, parent, flags, level, key, ...) \
+	MT__SPAN_(s, rflags, parent, 0, flags, level, key, __VA_ARGS__)
+#define MT__SPAN_(s, rflags, parent, class_, flags, level, key, ...) \
+	do {                                                         \
+		struct montrace_span *montrace__s = (s);             \
+		montrace__s->id = 0;                                 \
+		montrace__s->cs = MT__NULL;                          \
+		if (0) {                                             \
+			(void)(parent);                              \
+			MT__EACH(MT__F_USE, __VA_ARGS__)             \
+		}                                                    \
 	} while (0)
-#define MT__SPAN_RECORD(s, key, ...)                        \
-	do {                                                \
-		if (0) {                                    \
-			(void)(s);                          \
-			MT__EACH(MT__F_USE, __VA_ARGS__)    \
-		}                                           \
+#define MT__SPAN_RECORD(s, key, ...)                     \
+	do {                                             \
+		if (0) {                                 \
+			(void)(s);                       \
+			MT__EACH(MT__F_USE, __VA_ARGS__) \
+		}                                        \
 	} while (0)
-#define MT__EVENT(rflags, parent, flags, level, key, ...)   \
-	do {                                                \
-		if (0) {                                    \
-			(void)(parent);                     \
-			MT__EACH(MT__F_USE, __VA_ARGS__)    \
-		}                                           \
+#define MT__EVENT(rflags, parent, flags, level, key, ...) \
+	do {                                              \
+		if (0) {                                  \
+			(void)(parent);                   \
+			MT__EACH(MT__F_USE, __VA_ARGS__)  \
+		}                                         \
 	} while (0)
 #ifdef __cplusplus
 extern "C"
@@ -1100,11 +1154,12 @@ extern "C"
 #ifdef __GNUC__
 	__attribute__((format(printf, 1, 2)))
 #endif
-	void montrace__unused_log(const char *fmt, ...); /* is nowhere: never called */
-#define MT__LOG(flags, level, key, ...)                     \
-	do {                                                \
-		if (0)                                      \
-			montrace__unused_log(__VA_ARGS__);  \
+	void
+	montrace__unused_log(const char *fmt, ...); /* is nowhere: never called */
+#define MT__LOG(flags, level, key, ...)                    \
+	do {                                               \
+		if (0)                                     \
+			montrace__unused_log(__VA_ARGS__); \
 	} while (0)
 #define MT__COUNTER(key, ...) MT__NOTHING(__VA_ARGS__)
 static inline void montrace_enter(struct montrace_span *s)

@@ -292,7 +292,7 @@ static int record(struct record *r)
 {
 	struct mt_session_opts so = {
 		.ring_bytes = r->o->ring_bytes,
-		.no_nop5 = r->o->no_nop5,
+		.nop5 = r->o->nop5,
 		.per_site = r->o->per_site,
 		.follow = r->o->follow,
 		.everybody = r->o->follow || !only_pids(r),

@@ -115,8 +115,8 @@ static int listen_at(struct mt_control *c, struct mt_control_err *err)
 	return rc;
 }
 
-int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t pid, struct mt_control_err *err,
-		   struct mt_control **ret_control)
+int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t pid,
+		   struct mt_control_err *err, struct mt_control **ret_control)
 {
 	char def[256];
 	struct mt_control *c;

@@ -22,8 +22,8 @@ enum mt_control_verb { MT_CONTROL_TAIL = 1, MT_CONTROL_STACKS, MT_CONTROL_SNAPSH
 struct mt_control_req {
 	enum mt_control_verb verb;
 	bool json;
-	bool follow;			       /* tail: go on until the client leaves */
-	uint32_t n;			       /* tail: lines; 0 = only new ones (with follow) */
+	bool follow;                           /* tail: go on until the client leaves */
+	uint32_t n;                            /* tail: lines; 0 = only new ones (with follow) */
 	char subject[MT_CONTROL_TEXT_MAX + 1]; /* tail, stacks: glob; "" = all */
 };
 
@@ -50,10 +50,10 @@ struct mt_control_ops {
 struct mt_control_opts {
 	const struct mt_control_ops *ops;
 	void *ctx;
-	uid_t owner;	    /* who may ask, besides root */
+	uid_t owner; /* who may ask, besides root */
 	gid_t owner_gid;
-	size_t max_buffer;  /* bytes of an answer that wait for the client; 0 = 4 MiB; beyond: dropped */
-	uint32_t idle_ms;   /* for the request to come and for the answer to move on; 0 = 10,000 */
+	size_t max_buffer; /* bytes of an answer that wait for the client; 0 = 4 MiB; beyond: dropped */
+	uint32_t idle_ms;  /* for the request to come and for the answer to move on; 0 = 10,000 */
 };
 
 /* Why opening the socket failed: one line; may hold bytes of file names, print it through log.h. */
@@ -66,8 +66,8 @@ struct mt_control_err {
  * user. pid: the tracer's own. -EPERM if the directory is not ours alone to write, -EADDRINUSE if somebody
  * listens there.
  */
-int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t pid, struct mt_control_err *err,
-		   struct mt_control **ret_control);
+int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t pid,
+		   struct mt_control_err *err, struct mt_control **ret_control);
 /* Without a socket of its own: for tests; connections come by mt_control_adopt. */
 int mt_control_new_bare(const struct mt_control_opts *opts, struct mt_control **ret_control);
 /* Takes over a connected, non-blocking stream socket whose peer was checked. */
@@ -93,16 +93,16 @@ struct mt_control_stats {
 void mt_control_stats(const struct mt_control *c, struct mt_control_stats *ret_stats);
 
 /*
- * A line of the answer (newlines in it become spaces). -EPIPE: the client was dropped because it does not read;
- * gone() is told at the next dispatch, c stays valid until then.
+ * A line of the answer (newlines in it become spaces). -EPIPE: the client was dropped because it does not
+ * read; gone() is told at the next dispatch, c stays valid until then.
  */
 int mt_control_line(struct mt_control_conn *c, const char *text, size_t len);
 /* The answer is complete; c is not to be used any more. fail: with an error for the client. */
 void mt_control_done(struct mt_control_conn *c);
 void mt_control_fail(struct mt_control_conn *c, const char *why);
 /*
- * The file that came with a snapshot request, opened by the client with his own rights: writable, regular. The
- * caller's from here on. -1: there is none.
+ * The file that came with a snapshot request, opened by the client with his own rights: writable, regular.
+ * The caller's from here on. -1: there is none.
  */
 int mt_control_take_fd(struct mt_control_conn *c);
 uid_t mt_control_uid(const struct mt_control_conn *c);
@@ -125,7 +125,8 @@ struct mt_control_found {
  * The tracers that listen, in dirs[0], dirs[1], ...: those that answer first. Directories that are missing,
  * or that others may write to, count as empty. *ret_v is the caller's to free.
  */
-int mt_control_list(const char *const *dirs, unsigned ndirs, struct mt_control_found **ret_v, unsigned *ret_n);
+int mt_control_list(const char *const *dirs, unsigned ndirs, struct mt_control_found **ret_v,
+		    unsigned *ret_n);
 
 /* ---- client ---- */
 

@@ -93,7 +93,8 @@ static int number(const char *s, uint32_t *ret_n)
 	return 0;
 }
 
-int mt_control_connect(const char *what, uid_t uid, const char *runtime_dir, struct mt_control_err *err, int *ret_fd)
+int mt_control_connect(const char *what, uid_t uid, const char *runtime_dir, struct mt_control_err *err,
+		       int *ret_fd)
 {
 	char run[64], user[192], tmp[64];
 	const char *dirs[] = {run, user, tmp}, *path = NULL;
@@ -125,7 +126,8 @@ int mt_control_connect(const char *what, uid_t uid, const char *runtime_dir, str
 
 int mt_control_send(int fd, const struct mt_control_req *req, int file)
 {
-	char line[MT_CONTROL_LINE_MAX + 1], control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
+	char line[MT_CONTROL_LINE_MAX + 1],
+		control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
 	struct iovec iov = {.iov_base = line};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	int rc = mt_control_format(req, line);

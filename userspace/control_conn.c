@@ -90,7 +90,8 @@ void ct_conn_free(struct mt_control_conn *c)
 static void send_some(struct mt_control_conn *c)
 {
 	while (c->out_at < c->out_len) {
-		ssize_t n = send(c->fd, c->out + c->out_at, c->out_len - c->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n =
+			send(c->fd, c->out + c->out_at, c->out_len - c->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -2,8 +2,9 @@
 /*
  * Where sockets are, and who is there.
  *
- * In /tmp others can make a directory of our name first. It is used only if it is a directory (no link), ours,
- * and nobody else may write to it; below /run it may be readable by all, so that the user finds his tracer.
+ * In /tmp others can make a directory of our name first. It is used only if it is a directory (no link),
+ * ours, and nobody else may write to it; below /run it may be readable by all, so that the user finds his
+ * tracer.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -79,7 +80,8 @@ int ct_connect_at(int dirfd, const char *name, int *ret_fd)
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd, rc;
 
-	if (snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dirfd, name) >= (int)sizeof(a.sun_path))
+	if (snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dirfd, name) >=
+	    (int)sizeof(a.sun_path))
 		return -ENAMETOOLONG;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -116,8 +118,7 @@ static int add(struct found *f, const char *dir, const char *name, uint32_t pid,
 {
 	struct mt_control_found *v, e = {.pid = pid, .denied = denied};
 
-	if (f->n == MAX_FOUND ||
-	    snprintf(e.path, sizeof(e.path), "%s/%s", dir, name) >= (int)sizeof(e.path))
+	if (f->n == MAX_FOUND || snprintf(e.path, sizeof(e.path), "%s/%s", dir, name) >= (int)sizeof(e.path))
 		return 0;
 	v = realloc(f->v, (f->n + 1) * sizeof(*v));
 	if (!v)

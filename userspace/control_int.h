@@ -30,9 +30,9 @@ struct mt_control_conn {
 	uid_t uid;
 	enum ct_state state;
 	bool half_closed; /* nothing more comes */
-	bool asked;	  /* the handler knows of it and is not done */
+	bool asked;       /* the handler knows of it and is not done */
 	uint32_t events;  /* in the epoll set */
-	uint64_t moved;	  /* when it last got or gave something */
+	uint64_t moved;   /* when it last got or gave something */
 	size_t in_len;
 	char in[MT_CONTROL_LINE_MAX];
 	char *out; /* out[at..len) waits */

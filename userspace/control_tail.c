@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What was recorded goes out at once, as far as it fits into the buffer of a connection; who follows then gets
- * each event as it is recorded. A follower that does not read is dropped by the server.
+ * What was recorded goes out at once, as far as it fits into the buffer of a connection; who follows then
+ * gets each event as it is recorded. A follower that does not read is dropped by the server.
  */
 #include "control_tail.h"
 
@@ -52,8 +52,8 @@ static int recorded(void *ctx, const struct mt_recorded *e)
 		if (!f->c || (f->subject[0] && !mt_glob(text_of(f->subject), subject)))
 			continue;
 		if (!line[f->json])
-			rc = f->json ? mt_recorded_json(e, &t->clock, &line[1], &len[1]) :
-				       mt_recorded_text(e, &t->clock, &line[0], &len[0]);
+			rc = f->json ? mt_recorded_json(e, &t->clock, &line[1], &len[1])
+				     : mt_recorded_text(e, &t->clock, &line[0], &len[0]);
 		if (rc == 0)
 			mt_control_line(f->c, line[f->json], len[f->json]);
 	}
@@ -96,7 +96,8 @@ static void follow(struct mt_control_tail *t, struct mt_control_conn *c, const s
 	t->n++;
 }
 
-int mt_control_tail_request(struct mt_control_tail *t, struct mt_control_conn *c, const struct mt_control_req *req)
+int mt_control_tail_request(struct mt_control_tail *t, struct mt_control_conn *c,
+			    const struct mt_control_req *req)
 {
 	struct mt_recordings_tail_opts o = {.subject = req->subject[0] ? req->subject : NULL,
 					    .n = req->n,
@@ -111,7 +112,8 @@ int mt_control_tail_request(struct mt_control_tail *t, struct mt_control_conn *c
 	if (rc < 0)
 		return rc;
 	if (left_out) {
-		snprintf(text, sizeof(text), req->json ? "{\"left_out\":%u}" : "(%u older events had no room)", left_out);
+		snprintf(text, sizeof(text),
+			 req->json ? "{\"left_out\":%u}" : "(%u older events had no room)", left_out);
 		rc = mt_control_line(c, text, strlen(text));
 	}
 	if (rc < 0)

@@ -7,6 +7,10 @@
  * as the thunks of montrace.h have it. A thread of ours calls it while a uprobe_multi link with our own pid
  * sits on the 5-byte nop. Afterwards we know: the link exists (multi), its pid filter lets other threads
  * of the process through (multi_pid), and the byte at the nop is a call instruction, not a breakpoint (nop5).
+ *
+ * A child that is forked then gets a copy of that call, but on some kernels (6.18) not of the page that it
+ * calls: the child dies at its first probe, traced or not. So a child of ours calls the function as well, and
+ * nop5 is only true if it comes back.
  * Nothing of the system's or the user's is touched.
  */
 #include "features.h"
@@ -14,11 +18,13 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
@@ -42,6 +48,35 @@ static void *call_trial(void *page)
 	return NULL;
 }
 
+static void trial_died(int signal)
+{
+	(void)signal;
+	_exit(1);
+}
+
+/* Does a forked child come back from the probe that was made a call? */
+static bool child_survives(void *page)
+{
+	struct sigaction died = {.sa_handler =
+					 trial_died}; /* handled: no core file, no line in the kernel log */
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		sigaction(SIGSEGV, &died, NULL);
+		sigaction(SIGBUS, &died, NULL);
+		sigaction(SIGILL, &died, NULL);
+		sigaction(SIGTRAP, &died, NULL);
+		call_trial(page);
+		_exit(0);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static void try_page(const struct bpf_program *trial, const volatile unsigned long long *hits, int fd,
 		     unsigned char *page, struct mt_features *f)
 {
@@ -61,13 +96,14 @@ static void try_page(const struct bpf_program *trial, const volatile unsigned lo
 		pthread_join(thread, NULL);
 		f->multi_pid = *hits - before == 16;
 #if defined(__x86_64__)
-		f->nop5 = f->multi_pid && page[TRIAL_NOP5] == 0xe8;
+		f->nop5_call = f->multi_pid && page[TRIAL_NOP5] == 0xe8;
+		f->nop5 = f->nop5_call && child_survives(page);
 #endif
 	}
 	bpf_link__destroy(link);
 	/* A kernel that does not give the code back as it was is not to be trusted with anybody's. */
 	if (memcmp(page + TRIAL_NOP5, trial_code, sizeof(trial_code)))
-		f->nop5 = false;
+		f->nop5 = f->nop5_call = false;
 }
 
 int mt_features_probe(const struct bpf_program *trial, const volatile unsigned long long *hits,

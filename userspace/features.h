@@ -8,12 +8,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether probes go on 5-byte nops where the thunk offers one. */
+enum mt_nop5 {
+	MT_NOP5_AUTO, /* where the trial showed that it works and harms nobody */
+	MT_NOP5_NEVER,
+	MT_NOP5_ALWAYS, /* where it works, even if children that the target forks die of it */
+};
+
 struct bpf_program;
 
 struct mt_features {
-	bool multi;	   /* uprobe_multi links (6.6) */
-	bool multi_pid;	   /* ... whose pid filter matches all threads of the process (6.11 and fixed stables) */
-	bool nop5;	   /* a probe on a 5-byte nop becomes a call (6.18), seen on our own code */
+	bool multi;     /* uprobe_multi links (6.6) */
+	bool multi_pid; /* ... whose pid filter matches all threads of the process (6.11 and fixed stables) */
+	bool nop5_call; /* a probe on a 5-byte nop becomes a call (6.18), seen on our own code ... */
+	bool nop5; /* a probe on a 5-byte nop becomes a call (6.18), and forked children survive it: seen on
+		      our own code */
 };
 
 /*

@@ -53,7 +53,8 @@ static void skip(struct flight *f, uint64_t time)
 	f->stats.skipped++;
 }
 
-/* The thread's slot; a thread that had to do without may find one now. NULL: the event is counted as skipped. */
+/* The thread's slot; a thread that had to do without may find one now. NULL: the event is counted as skipped.
+ */
 static struct fl_thread *thread_for(struct flight *f, struct mt_thread *pub, uint64_t time)
 {
 	struct fl_thread *t = fl_thread_of(f, pub);
@@ -128,7 +129,7 @@ static int flight_begin(struct mt_sink *s, const struct mt_slice *sl)
 	fl_log_start(f, &w, FL_BEGIN, t, sl->time);
 	flags_at = w.len;
 	mt_pack_u8(&w, (uint8_t)((sl->flags & FL_F_SLICE) | (sl->flow ? FL_F_FLOW : 0) | mode << FL_F_NAME));
-	mt_pack_u64(&w, (uintptr_t)sl->cs);
+	mt_pack_raw(&w, &sl->cs, sizeof(sl->cs));
 	mt_pack_i64(&w, diff(sl->key, d.key));
 	mt_pack_i64(&w, diff(sl->span, d.span));
 	mt_pack_u64(&w, sl->parent != 0);
@@ -183,7 +184,7 @@ static int flight_instant(struct mt_sink *s, const struct mt_instant *i)
 	fl_log_start(f, &w, FL_INSTANT, t, i->time);
 	flags_at = w.len;
 	mt_pack_u8(&w, (uint8_t)((i->flags & FL_F_SLICE) | mode << FL_F_NAME));
-	mt_pack_u64(&w, (uintptr_t)i->cs);
+	mt_pack_raw(&w, &i->cs, sizeof(i->cs));
 	mt_pack_u64(&w, i->parent != 0);
 	if (i->parent)
 		mt_pack_i64(&w, diff(d.span, i->parent));
@@ -208,7 +209,7 @@ static int flight_counter(struct mt_sink *s, const struct mt_count *c)
 	if (!t)
 		return 0;
 	fl_log_start(f, &w, FL_COUNTER, t, c->time);
-	mt_pack_u64(&w, (uintptr_t)c->cs);
+	mt_pack_raw(&w, &c->cs, sizeof(c->cs));
 	mt_pack_values(&w, &c->value, 1);
 	d.time = c->time;
 	fl_log_append(f, &w, t, &d);
@@ -309,6 +310,7 @@ int mt_flight_new(const struct mt_flight_spec *spec, struct mt_sink **ret_sink)
 	f->sink.ops = &flight_ops;
 	f->spec = *spec;
 	f->cap = spec->bytes;
+	f->oldest_at = UINT64_MAX;
 	f->max_record = f->cap / 4 - 8 < FL_SCRATCH ? (uint32_t)(f->cap / 4 - 8) : FL_SCRATCH;
 	f->log = malloc(f->cap);
 	f->scratch = malloc(FL_SCRATCH);

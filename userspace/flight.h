@@ -31,7 +31,8 @@ struct mt_flight_spec {
  * what is not named gets its default. NULL and "": all defaults. -EINVAL: *ret_pos (offset) and *ret_why
  * (static text) say what is wrong; both may be NULL.
  */
-int mt_flight_spec_parse(const char *text, struct mt_flight_spec *ret_spec, size_t *ret_pos, const char **ret_why);
+int mt_flight_spec_parse(const char *text, struct mt_flight_spec *ret_spec, size_t *ret_pos,
+			 const char **ret_why);
 
 #define MT_FLIGHT_SPEC_TEXT 80
 /* The same text again, shortest units. Returns buf (MT_FLIGHT_SPEC_TEXT bytes). */
@@ -43,7 +44,7 @@ int mt_flight_new(const struct mt_flight_spec *spec, struct mt_sink **ret_sink);
 /* Why a dump is made. */
 struct mt_flight_mark {
 	const char *text; /* trigger or "snapshot"; valid UTF-8 */
-	uint64_t time;	  /* boot time when that was */
+	uint64_t time;    /* boot time when that was */
 };
 
 /*
@@ -52,20 +53,21 @@ struct mt_flight_mark {
  * copies, and gone() is told for all of them. The recording goes on as if nothing had been.
  * Returns the first error of `into`, or -ENOMEM (then `into` may have got a part, all slices ended).
  */
-int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt_flight_mark *mark, uint64_t now);
+int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt_flight_mark *mark,
+		   uint64_t now);
 
 struct mt_flight_stats {
-	uint64_t events;       /* in the window now */
-	uint64_t bytes;	       /* they take */
-	uint64_t from, to;     /* time of the oldest and the newest; 0 if there are none */
-	uint64_t evicted;      /* that have left the window */
-	uint64_t skipped;      /* never kept: more threads or processes alive than the tables take */
-	uint64_t cut;	       /* kept without all of their values: larger than 64 KiB */
-	uint64_t open;	       /* slices kept because they were open when the window began */
-	uint64_t open_lost;    /* of these, not kept: table full */
-	uint64_t open_bare;    /* of these, kept without values: no room */
+	uint64_t events;             /* in the window now */
+	uint64_t bytes;              /* they take */
+	uint64_t from, to;           /* time of the oldest and the newest; 0 if there are none */
+	uint64_t evicted;            /* that have left the window */
+	uint64_t skipped;            /* never kept: more threads or processes alive than the tables take */
+	uint64_t cut;                /* kept without all of their values: larger than 64 KiB */
+	uint64_t open;               /* slices kept because they were open when the window began */
+	uint64_t open_lost;          /* of these, not kept: table full */
+	uint64_t open_bare;          /* of these, kept without values: no room */
 	uint64_t threads, processes; /* in the tables now, gone ones included */
-	uint64_t memory;       /* bytes taken, all in all; constant */
+	uint64_t memory;             /* bytes taken, all in all; constant */
 };
 void mt_flight_stats(const struct mt_sink *flight, struct mt_flight_stats *ret_stats);
 

@@ -20,26 +20,24 @@ static bool room(struct mt_pack *w, size_t len)
 	return true;
 }
 
-void mt_pack_u8(struct mt_pack *w, uint8_t v)
+void mt_pack_long(struct mt_pack *w, uint64_t v)
 {
-	if (room(w, 1))
-		w->p[w->len++] = v;
-}
-
-void mt_pack_u64(struct mt_pack *w, uint64_t v)
-{
-	uint8_t b[10];
+	uint8_t b[10], *p;
 	size_t n = 0;
 
+	/* Straight into place if even the longest fits. */
+	if (!w->full && w->cap - w->len >= sizeof(b)) {
+		p = w->p + w->len;
+		for (; v >= 0x80; v >>= 7)
+			*p++ = (uint8_t)(v | 0x80);
+		*p++ = (uint8_t)v;
+		w->len = (size_t)(p - w->p);
+		return;
+	}
 	for (; v >= 0x80; v >>= 7)
 		b[n++] = (uint8_t)(v | 0x80);
 	b[n++] = (uint8_t)v;
 	mt_pack_raw(w, b, n);
-}
-
-void mt_pack_i64(struct mt_pack *w, int64_t v)
-{
-	mt_pack_u64(w, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 void mt_pack_raw(struct mt_pack *w, const void *p, size_t len)
@@ -57,16 +55,7 @@ void mt_pack_text(struct mt_pack *w, struct mt_str s)
 	mt_pack_raw(w, s.p, s.len);
 }
 
-uint8_t mt_unpack_u8(struct mt_unpack *r)
-{
-	if (r->bad || r->p == r->end) {
-		r->bad = true;
-		return 0;
-	}
-	return *r->p++;
-}
-
-uint64_t mt_unpack_u64(struct mt_unpack *r)
+uint64_t mt_unpack_long(struct mt_unpack *r)
 {
 	uint64_t v = 0;
 	unsigned shift;
@@ -80,13 +69,6 @@ uint64_t mt_unpack_u64(struct mt_unpack *r)
 	}
 	r->bad = true;
 	return 0;
-}
-
-int64_t mt_unpack_i64(struct mt_unpack *r)
-{
-	uint64_t v = mt_unpack_u64(r);
-
-	return (int64_t)(v >> 1 ^ (v & 1 ? UINT64_MAX : 0));
 }
 
 void mt_unpack_raw(struct mt_unpack *r, void *dst, size_t len)

@@ -23,15 +23,59 @@ struct mt_unpack {
 	bool bad;
 };
 
-void mt_pack_u8(struct mt_pack *w, uint8_t v);
-void mt_pack_u64(struct mt_pack *w, uint64_t v); /* small numbers are short */
-void mt_pack_i64(struct mt_pack *w, int64_t v);	 /* near 0 is short */
+static inline void mt_pack_u8(struct mt_pack *w, uint8_t v)
+{
+	if (w->full || w->len == w->cap)
+		w->full = true;
+	else
+		w->p[w->len++] = v;
+}
+
+void mt_pack_long(struct mt_pack *w, uint64_t v); /* mt_pack_u64 of 128 and more */
+
+/* Small numbers are short. */
+static inline void mt_pack_u64(struct mt_pack *w, uint64_t v)
+{
+	if (v < 0x80)
+		mt_pack_u8(w, (uint8_t)v);
+	else
+		mt_pack_long(w, v);
+}
+
+/* Numbers near 0 are short. */
+static inline void mt_pack_i64(struct mt_pack *w, int64_t v)
+{
+	mt_pack_u64(w, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
+}
+
 void mt_pack_raw(struct mt_pack *w, const void *p, size_t len);
 void mt_pack_text(struct mt_pack *w, struct mt_str s);
 
-uint8_t mt_unpack_u8(struct mt_unpack *r);
-uint64_t mt_unpack_u64(struct mt_unpack *r);
-int64_t mt_unpack_i64(struct mt_unpack *r);
+static inline uint8_t mt_unpack_u8(struct mt_unpack *r)
+{
+	if (r->bad || r->p == r->end) {
+		r->bad = true;
+		return 0;
+	}
+	return *r->p++;
+}
+
+uint64_t mt_unpack_long(struct mt_unpack *r);
+
+static inline uint64_t mt_unpack_u64(struct mt_unpack *r)
+{
+	if (!r->bad && r->p < r->end && *r->p < 0x80)
+		return *r->p++;
+	return mt_unpack_long(r);
+}
+
+static inline int64_t mt_unpack_i64(struct mt_unpack *r)
+{
+	uint64_t v = mt_unpack_u64(r);
+
+	return (int64_t)(v >> 1 ^ (v & 1 ? UINT64_MAX : 0));
+}
+
 void mt_unpack_raw(struct mt_unpack *r, void *dst, size_t len);
 struct mt_str mt_unpack_text(struct mt_unpack *r); /* points into the bytes */
 

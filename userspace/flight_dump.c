@@ -2,9 +2,9 @@
 /*
  * The window, told to another sink.
  *
- * Processes and threads are copies with a sink_data of their own. Each copy of a thread has a stack of what is
- * open on it in the dump: its ends are told with the name and numbers of their begins, and those left at the
- * end are ended there. An end whose begin was not kept is not told.
+ * Processes and threads are copies with a sink_data of their own. Each copy of a thread has a stack of what
+ * is open on it in the dump: its ends are told with the name and numbers of their begins, and those left at
+ * the end are ended there. An end whose begin was not kept is not told.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,7 +41,7 @@ struct dump {
 	struct dprocess *processes;
 	struct dthread *threads;
 	uint32_t nprocesses, nthreads;
-	uint8_t *data;	 /* FL_SCRATCH: data of an open slice */
+	uint8_t *data;  /* FL_SCRATCH: data of an open slice */
 	char *composed; /* a name made of target and name */
 	struct mt_value values[MONTRACE_MAX_FIELDS];
 	struct mt_field extra[MT_PACK_MAX_FIELDS];
@@ -55,10 +55,10 @@ static void note(struct dump *d, int rc)
 		d->err = rc;
 }
 
-#define TELL(d, op, ...)                                                                                     \
-	do {                                                                                                 \
-		if ((d)->into->ops->op)                                                                      \
-			note(d, (d)->into->ops->op((d)->into, __VA_ARGS__));                                 \
+#define TELL(d, op, ...)                                                     \
+	do {                                                                 \
+		if ((d)->into->ops->op)                                      \
+			note(d, (d)->into->ops->op((d)->into, __VA_ARGS__)); \
 	} while (0)
 
 static struct mt_str text_of(const char *s)
@@ -67,7 +67,8 @@ static struct mt_str text_of(const char *s)
 }
 
 /* The displayed name; from r if it is kept there. Points to the log, the callsite or d->composed. */
-static struct mt_str read_name(struct dump *d, uint8_t flags, const struct mt_callsite *cs, struct mt_unpack *r)
+static struct mt_str read_name(struct dump *d, uint8_t flags, const struct mt_callsite *cs,
+			       struct mt_unpack *r)
 {
 	int n;
 
@@ -100,7 +101,7 @@ static struct dprocess *copy_process(struct dump *d, struct fl_process *p)
 				     .name_given = p->name_given,
 				     .cmdline = p->cmdline,
 				     .execution_id = p->execution_id,
-				     .end_reason = p->end_reason,
+				     .end_reason = p->live ? MT_END_DETACH : p->end_reason,
 				     .exit_status = p->exit_status};
 	TELL(d, process, &c->pub, d->from);
 	return c;
@@ -179,8 +180,8 @@ static int push(struct dump *d, struct dthread *c, const struct mt_slice *sl, bo
 	return 0;
 }
 
-static void tell_begin(struct dump *d, struct dthread *c, const struct fl_head *h, uint64_t time, struct mt_unpack *r,
-		       bool bare, bool own)
+static void tell_begin(struct dump *d, struct dthread *c, const struct fl_head *h, uint64_t time,
+		       struct mt_unpack *r, bool bare, bool own)
 {
 	struct mt_slice sl = {.thread = &c->pub,
 			      .time = time,
@@ -212,7 +213,8 @@ static void tell_begin(struct dump *d, struct dthread *c, const struct fl_head *
 }
 
 /* Ends the innermost slice. */
-static void tell_end(struct dump *d, struct dthread *c, uint64_t time, const struct fl_tail *tail, uint32_t nextra)
+static void tell_end(struct dump *d, struct dthread *c, uint64_t time, const struct fl_tail *tail,
+		     uint32_t nextra)
 {
 	struct dslice *o = &c->stack[--c->depth];
 	struct mt_slice_end e = {.thread = &c->pub,
@@ -266,7 +268,8 @@ static void tell_open(struct dump *d, struct dthread *c, uint32_t base)
 
 /* ---- records ---- */
 
-static void tell_instant(struct dump *d, struct dthread *c, const struct fl_head *h, uint64_t time, struct mt_unpack *r)
+static void tell_instant(struct dump *d, struct dthread *c, const struct fl_head *h, uint64_t time,
+			 struct mt_unpack *r)
 {
 	struct mt_instant i = {.thread = &c->pub,
 			       .time = time,
@@ -287,7 +290,7 @@ static void tell_counter(struct dump *d, struct dthread *c, uint64_t time, struc
 {
 	struct mt_count m = {.thread = &c->pub, .time = time};
 
-	m.cs = (const struct mt_callsite *)(uintptr_t)mt_unpack_u64(r);
+	mt_unpack_raw(r, &m.cs, sizeof(m.cs));
 	if (mt_unpack_values(r, d->values) != 1)
 		return;
 	m.value = d->values[0];
@@ -358,22 +361,25 @@ static void tell_record(struct dump *d, struct fl_delta *delta, struct fl_rec *r
 
 static void tell_window(struct dump *d)
 {
-	static const char *const limits[] = {
-		[FL_BY_NOTHING] = "", [FL_BY_TIME] = "time", [FL_BY_EVENTS] = "events", [FL_BY_BYTES] = "memory"};
+	static const char *const limits[] = {[FL_BY_NOTHING] = "",
+					     [FL_BY_TIME] = "time",
+					     [FL_BY_EVENTS] = "events",
+					     [FL_BY_BYTES] = "memory"};
 	char text[256], spec[MT_FLIGHT_SPEC_TEXT];
 	const struct flight *f = d->f;
 
 	if (f->cut_by == FL_BY_NOTHING)
 		return;
-	snprintf(text, sizeof(text), "window starts here: older events have left (limit: %s of %s)", limits[f->cut_by],
-		 mt_flight_spec_text(&f->spec, spec));
+	snprintf(text, sizeof(text), "window starts here: older events have left (limit: %s of %s)",
+		 limits[f->cut_by], mt_flight_spec_text(&f->spec, spec));
 	TELL(d, mark, d->from, text_of(text));
 }
 
 static void tell_skipped(struct dump *d)
 {
 	const struct flight *f = d->f;
-	struct mt_loss l = {.time = d->now, .count = f->skipped_now, .cause = "flight recorder: too many threads"};
+	struct mt_loss l = {
+		.time = d->now, .count = f->skipped_now, .cause = "flight recorder: too many threads"};
 
 	if (f->skipped_now && f->latest - f->skipped_at <= f->spec.time_ns)
 		TELL(d, lost, &l);
@@ -401,7 +407,8 @@ static void finish(struct dump *d)
 	free(d->composed);
 }
 
-int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt_flight_mark *mark, uint64_t now)
+int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt_flight_mark *mark,
+		   uint64_t now)
 {
 	struct flight *f = (struct flight *)flight;
 	struct fl_delta delta;

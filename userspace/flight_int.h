@@ -14,13 +14,13 @@
 #include "flight.h"
 #include "flight_codec.h"
 
-#define FL_SCRATCH 65536u   /* bytes of the largest record */
-#define FL_BLOCK 60u	    /* bytes of data in a block */
-#define FL_NAME 128u	    /* bytes kept of a thread's name, with NUL; names of the program are 111 at most */
-#define FL_PNAME 256u	    /* process name, execution id */
+#define FL_SCRATCH 65536u /* bytes of the largest record */
+#define FL_BLOCK 60u      /* bytes of data in a block */
+#define FL_NAME 128u      /* bytes kept of a thread's name, with NUL; names of the program are 111 at most */
+#define FL_PNAME 256u     /* process name, execution id */
 #define FL_CMDLINE 512u
 #define FL_CAUSE 64u
-#define FL_DISPLAY 4096u    /* bytes of a displayed name, of a mark */
+#define FL_DISPLAY 4096u /* bytes of a displayed name, of a mark */
 
 enum fl_kind { FL_BEGIN = 1, FL_END, FL_INSTANT, FL_COUNTER, FL_LOST, FL_MARK };
 
@@ -69,7 +69,8 @@ struct fl_process {
 	char name[FL_PNAME], cmdline[FL_CMDLINE], execution_id[FL_PNAME];
 };
 
-/* A slice whose begin has left the window and whose end has not. data: name if FL_NAME_TEXT, values, extra. */
+/* A slice whose begin has left the window and whose end has not. data: name if FL_NAME_TEXT, values, extra.
+ */
 struct fl_open {
 	uint64_t time, key, span, parent, flow;
 	const struct mt_callsite *cs;
@@ -103,9 +104,10 @@ struct flight {
 	uint32_t max_record;
 	uint64_t count;
 	struct fl_delta at_head, at_tail; /* what the first record, and the next one, differ from */
-	uint64_t latest;	       /* newest time of all */
-	enum fl_limit cut_by;	       /* why the last one left that did */
-	uint64_t skipped_at; /* when something was last skipped */
+	uint64_t oldest, oldest_at; /* time of the record at head, and which that was */
+	uint64_t latest;                  /* newest time of all */
+	enum fl_limit cut_by;             /* why the last one left that did */
+	uint64_t skipped_at;              /* when something was last skipped */
 	uint64_t skipped_now;
 	/* tables */
 	uint32_t max_threads, max_processes, max_open, max_blocks;
@@ -117,7 +119,7 @@ struct flight {
 	uint32_t free_open, free_block; /* chains, + 1 */
 	uint32_t blocks_left;
 	struct fl_link gone_threads, gone_processes; /* prev = last, next = first */
-	uint8_t *scratch;			     /* FL_SCRATCH, for the record being made or read */
+	uint8_t *scratch;                            /* FL_SCRATCH, for the record being made or read */
 };
 
 /* ---- flight_log.c ---- */
@@ -132,7 +134,8 @@ struct fl_rec {
 };
 
 /* Begins a record in scratch: head written, at_tail not changed before fl_log_append. */
-void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t, uint64_t time);
+void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t,
+		  uint64_t time);
 /* Puts it into the log; d: at_tail from now on. Evicts what must go. */
 void fl_log_append(struct flight *f, struct mt_pack *w, const struct fl_thread *t, const struct fl_delta *d);
 /* Removes what is older than the window at time now. */
@@ -173,8 +176,8 @@ void fl_thread_unref(struct flight *f, struct fl_thread *t);
 /* The thread that a record means; NULL if its slot is another's by now. */
 struct fl_thread *fl_thread_at(struct flight *f, const struct fl_rec *rec);
 /* A begin leaves the window; data as in struct fl_open. */
-void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time, const uint8_t *data,
-		  size_t len);
+void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time,
+		  const uint8_t *data, size_t len);
 /* Its end leaves too. */
 void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key);
 /* Puts data of o together; dst takes FL_SCRATCH. */

@@ -17,7 +17,8 @@ static int64_t diff(uint64_t a, uint64_t b)
 	return (int64_t)(a - b);
 }
 
-void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t, uint64_t time)
+void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t,
+		  uint64_t time)
 {
 	*w = (struct mt_pack){.p = f->scratch, .cap = f->max_record};
 	mt_pack_u8(w, kind);
@@ -68,7 +69,10 @@ bool fl_log_next(const struct flight *f, uint64_t *pos, struct fl_delta *d, stru
 
 static const struct mt_callsite *read_cs(struct mt_unpack *r)
 {
-	return (const struct mt_callsite *)(uintptr_t)mt_unpack_u64(r);
+	const struct mt_callsite *cs;
+
+	mt_unpack_raw(r, &cs, sizeof(cs));
+	return cs;
 }
 
 void fl_read_begin(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head)
@@ -126,15 +130,19 @@ static void evict(struct flight *f, enum fl_limit why)
 	f->cut_by = why;
 }
 
-/* Time of the oldest record. Only if there is one. */
-static uint64_t oldest(const struct flight *f)
+/* Time of the oldest record, looked up once for each. Only if there is one. */
+static uint64_t oldest(struct flight *f)
 {
 	struct fl_delta d = f->at_head;
 	uint64_t pos = f->head;
 	struct fl_rec rec;
 
-	fl_log_next(f, &pos, &d, &rec);
-	return rec.time;
+	if (f->oldest_at != f->head) {
+		fl_log_next(f, &pos, &d, &rec);
+		f->oldest = rec.time;
+		f->oldest_at = f->head;
+	}
+	return f->oldest;
 }
 
 void fl_log_expire(struct flight *f, uint64_t now)

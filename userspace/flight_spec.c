@@ -14,21 +14,17 @@ static const struct {
 	int what;
 	uint64_t unit;
 } units[] = {
-	{"", T_EVENTS, 1},
-	{"ms", T_TIME, 1000000},
-	{"s", T_TIME, 1000000000},
-	{"m", T_TIME, 60000000000},
-	{"h", T_TIME, 3600000000000},
-	{"K", T_BYTES, 1ull << 10},
-	{"M", T_BYTES, 1ull << 20},
-	{"G", T_BYTES, 1ull << 30},
+	{"", T_EVENTS, 1},          {"ms", T_TIME, 1000000},      {"s", T_TIME, 1000000000},
+	{"m", T_TIME, 60000000000}, {"h", T_TIME, 3600000000000}, {"K", T_BYTES, 1ull << 10},
+	{"M", T_BYTES, 1ull << 20}, {"G", T_BYTES, 1ull << 30},
 };
 
 static const struct {
 	uint64_t min, max;
 	const char *low, *high;
 } bounds[T_COUNT] = {
-	[T_TIME] = {1000000, MT_FLIGHT_TIME_MAX, "the time must be at least 1ms", "the time is more than a year"},
+	[T_TIME] = {1000000, MT_FLIGHT_TIME_MAX, "the time must be at least 1ms",
+		    "the time is more than a year"},
 	[T_EVENTS] = {1, MT_FLIGHT_EVENTS_MAX, "there must be at least one event", "too many events"},
 	[T_BYTES] = {MT_FLIGHT_BYTES_MIN, MT_FLIGHT_BYTES_MAX, "the memory must be at least 64K",
 		     "the memory is more than 64G"},
@@ -55,8 +51,9 @@ static const char *parse_one(const char *text, size_t len, uint64_t v[T_COUNT])
 		return "unknown unit: time is ms s m h, memory is K M G, events have none";
 	what = units[u].what;
 	if (v[what])
-		return what == T_TIME ? "a second limit of time" :
-		       what == T_BYTES ? "a second limit of memory" : "a second limit of events";
+		return what == T_TIME    ? "a second limit of time"
+		       : what == T_BYTES ? "a second limit of memory"
+					 : "a second limit of events";
 	if (n < (bounds[what].min + units[u].unit - 1) / units[u].unit)
 		return bounds[what].low;
 	if (n > bounds[what].max / units[u].unit)
@@ -65,7 +62,8 @@ static const char *parse_one(const char *text, size_t len, uint64_t v[T_COUNT])
 	return NULL;
 }
 
-int mt_flight_spec_parse(const char *text, struct mt_flight_spec *ret_spec, size_t *ret_pos, const char **ret_why)
+int mt_flight_spec_parse(const char *text, struct mt_flight_spec *ret_spec, size_t *ret_pos,
+			 const char **ret_why)
 {
 	uint64_t v[T_COUNT] = {0};
 	const char *p = text, *why;
@@ -113,6 +111,7 @@ char *mt_flight_spec_text(const struct mt_flight_spec *spec, char *buf)
 
 	split(spec->time_ns, T_TIME, &t, &ts);
 	split(spec->bytes, T_BYTES, &b, &bs);
-	snprintf(buf, MT_FLIGHT_SPEC_TEXT, "%" PRIu64 "%s,%" PRIu64 ",%" PRIu64 "%s", t, ts, spec->events, b, bs);
+	snprintf(buf, MT_FLIGHT_SPEC_TEXT, "%" PRIu64 "%s,%" PRIu64 ",%" PRIu64 "%s", t, ts, spec->events, b,
+		 bs);
 	return buf;
 }

@@ -2,9 +2,9 @@
 /*
  * The tables beside the log: processes, threads, slices open when the window began. All of fixed size.
  *
- * A slot of a thread is given back when the thread is gone and the log has no record of it; of a process, when
- * it is gone and has no thread in the table. If a new one finds no slot, the one gone longest makes room: its
- * slot gets a new generation, and its records in the log are nobody's from then on.
+ * A slot of a thread is given back when the thread is gone and the log has no record of it; of a process,
+ * when it is gone and has no thread in the table. If a new one finds no slot, the one gone longest makes
+ * room: its slot gets a new generation, and its records in the log are nobody's from then on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ int fl_tables_new(struct flight *f)
 	f->processes = calloc(f->max_processes, sizeof(*f->processes));
 	f->open = calloc(f->max_open, sizeof(*f->open));
 	f->blocks = calloc(f->max_blocks, sizeof(*f->blocks));
-	if (!f->threads || !f->processes || !f->open || !f->blocks || !free_init(&f->free_threads, f->max_threads) ||
-	    !free_init(&f->free_processes, f->max_processes))
+	if (!f->threads || !f->processes || !f->open || !f->blocks ||
+	    !free_init(&f->free_threads, f->max_threads) || !free_init(&f->free_processes, f->max_processes))
 		return -ENOMEM;
 	for (i = 0; i < f->max_open; i++)
 		f->open[i].below = i + 1 < f->max_open ? i + 2 : 0;
@@ -52,7 +52,8 @@ int fl_tables_new(struct flight *f)
 	f->blocks_left = f->max_blocks;
 	f->stats.memory += (uint64_t)f->max_threads * (sizeof(*f->threads) + 4) +
 			   (uint64_t)f->max_processes * (sizeof(*f->processes) + 4) +
-			   (uint64_t)f->max_open * sizeof(*f->open) + (uint64_t)f->max_blocks * sizeof(*f->blocks);
+			   (uint64_t)f->max_open * sizeof(*f->open) +
+			   (uint64_t)f->max_blocks * sizeof(*f->blocks);
 	return 0;
 }
 
@@ -78,25 +79,25 @@ static void keep_text(char *dst, size_t cap, const char *src)
 
 /* ---- lists of gone ones; LINK is the table's row of a number ---- */
 
-#define THREAD_LINK(n) (&f->threads[(n) - 1].gone)
-#define PROCESS_LINK(n) (&f->processes[(n) - 1].gone)
+#define THREAD_LINK(n) (&f->threads[(n)-1].gone)
+#define PROCESS_LINK(n) (&f->processes[(n)-1].gone)
 
-#define LIST_ADD(list, LINK, n)                                                                              \
-	do {                                                                                                 \
-		LINK(n)->prev = (list).prev;                                                                 \
-		LINK(n)->next = 0;                                                                           \
-		if ((list).prev)                                                                             \
-			LINK((list).prev)->next = (n);                                                       \
-		else                                                                                         \
-			(list).next = (n);                                                                   \
-		(list).prev = (n);                                                                           \
+#define LIST_ADD(list, LINK, n)                        \
+	do {                                           \
+		LINK(n)->prev = (list).prev;           \
+		LINK(n)->next = 0;                     \
+		if ((list).prev)                       \
+			LINK((list).prev)->next = (n); \
+		else                                   \
+			(list).next = (n);             \
+		(list).prev = (n);                     \
 	} while (0)
 
-#define LIST_DEL(list, LINK, n)                                                                              \
-	do {                                                                                                 \
-		struct fl_link l_ = *LINK(n);                                                                \
-		*(l_.prev ? &LINK(l_.prev)->next : &(list).next) = l_.next;                                  \
-		*(l_.next ? &LINK(l_.next)->prev : &(list).prev) = l_.prev;                                  \
+#define LIST_DEL(list, LINK, n)                                             \
+	do {                                                                \
+		struct fl_link l_ = *LINK(n);                               \
+		*(l_.prev ? &LINK(l_.prev)->next : &(list).next) = l_.next; \
+		*(l_.next ? &LINK(l_.next)->prev : &(list).prev) = l_.prev; \
 	} while (0)
 
 /* ---- open slices ---- */
@@ -140,8 +141,8 @@ static void open_store(struct flight *f, struct fl_open *o, const uint8_t *data,
 	}
 }
 
-void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time, const uint8_t *data,
-		  size_t len)
+void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time,
+		  const uint8_t *data, size_t len)
 {
 	uint32_t n = f->free_open;
 	struct fl_open *o;

@@ -20,7 +20,7 @@ enum {
 	O_EXECUTION_ID,
 	O_NAME,
 	O_RING,
-	O_NO_NOP5,
+	O_NOP5,
 	O_PER_SITE,
 	O_COMPRESS,
 	O_JSON,
@@ -52,7 +52,7 @@ static const struct option longs[] = {
 	{"execution-id", required_argument, NULL, O_EXECUTION_ID},
 	{"name", required_argument, NULL, O_NAME},
 	{"ring", required_argument, NULL, O_RING},
-	{"no-nop5", no_argument, NULL, O_NO_NOP5},
+	{"nop5", required_argument, NULL, O_NOP5},
 	{"per-site", no_argument, NULL, O_PER_SITE},
 	{"compress", no_argument, NULL, O_COMPRESS},
 	{"json", no_argument, NULL, O_JSON},
@@ -102,7 +102,8 @@ static const char help[] =
 	"\n"
 	"How:\n"
 	"      --ring SIZE          ring between kernel and tracer (default 64M)\n"
-	"      --no-nop5            never put probes on 5-byte nops\n"
+	"      --nop5 WHEN          put probes on 5-byte nops (cheaper): auto (if this kernel does it\n"
+	"                           safely), never, always (children that the program forks may die)\n"
 	"      --per-site           one kernel link per probe, as on kernels before 6.6\n"
 	"\n"
 	"Other:\n"
@@ -241,6 +242,20 @@ static int naming(const char *s, enum mt_naming *ret)
 	return -EINVAL;
 }
 
+static int nop5(const char *s, enum mt_nop5 *ret)
+{
+	static const char *const names[] = {"auto", "never", "always"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(s, names[i])) {
+			*ret = (enum mt_nop5)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 static int one(struct mt_options *o, int c, const char *arg, struct mt_options_err *err)
 {
 	switch (c) {
@@ -302,9 +317,8 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 		return size(arg, &o->ring_bytes) || o->ring_bytes > 1ull << 30
 			       ? bad(err, "--ring %s: not a size such as 512K or 64M (at most 1G)", arg)
 			       : 0;
-	case O_NO_NOP5:
-		o->no_nop5 = true;
-		return 0;
+	case O_NOP5:
+		return nop5(arg, &o->nop5) ? bad(err, "--nop5 %s: auto, never or always", arg) : 0;
 	case O_PER_SITE:
 		o->per_site = true;
 		return 0;

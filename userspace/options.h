@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "features.h"
 #include "filter.h"
 #include "log.h"
 #include "spans.h"
@@ -59,7 +60,7 @@ struct mt_options {
 	const char *execution_id;
 	const char *process_name;
 	uint64_t ring_bytes; /* 0: default */
-	bool no_nop5;
+	enum mt_nop5 nop5;
 	bool per_site; /* one link per site, as on kernels before 6.6 */
 	bool compress;
 

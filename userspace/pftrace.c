@@ -298,7 +298,7 @@ out:
 		free_all(pf);
 		return r;
 	}
-	pf->opts.tool_version = NULL;
+	pf->opts.tool_version = pf->opts.host = NULL;
 	pf->next_snap = pf->snap.boot + PF_SNAPSHOT_NS;
 	*ret_sink = &pf->sink;
 	return 0;

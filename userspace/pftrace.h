@@ -20,6 +20,7 @@ struct mt_pftrace_opts {
 	void *clocks_ctx;
 	const char *tool_version;     /* goes to the trace's attributes; never NULL */
 	const unsigned char *boot_id; /* 16 bytes; part of every track uuid */
+	const char *host;             /* its name; NULL or "": not said */
 	uint32_t reset_ms;            /* incremental state is cleared and re-emitted this often; 0 = 10,000 */
 	uint32_t max_interned;        /* names per table before it is reset; 0 = 20,000 */
 	bool compress;                /* zlib packets */

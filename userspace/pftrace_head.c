@@ -123,11 +123,45 @@ static int put_attributes(struct pf *pf, attribute_t **attrs, size_t n)
 	return mt_pf_cold_put(pf, &p);
 }
 
+static void text_attribute(attribute_t *a, const char *key, char *value)
+{
+	*a = (attribute_t)PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__INIT;
+	a->key = (char *)key;
+	a->value_case = PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__VALUE_STRING_VALUE;
+	a->string_value = value;
+}
+
+/* As /proc has it: 8-4-4-4-12 digits. False if it is not known. */
+static bool boot_id_text(const unsigned char id[16], char text[37])
+{
+	unsigned char any = 0;
+	char *p = text;
+
+	for (int i = 0; i < 16; i++) {
+		any |= id[i];
+		p += sprintf(p, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+	}
+	return any != 0;
+}
+
+/* Who wrote it, and where: `merge` tells hosts apart by the boot id. */
+static int put_origin(struct pf *pf)
+{
+	attribute_t a[3], *attrs[3] = {&a[0], &a[1], &a[2]};
+	struct cold_text version, host;
+	char boot[37];
+	size_t n = 0;
+
+	text_attribute(&a[n++], "montrace-bpf.version", cold(&version, pf->opts.tool_version));
+	if (boot_id_text(pf->boot_id, boot))
+		text_attribute(&a[n++], "montrace-bpf.boot_id", boot);
+	if (pf->opts.host && pf->opts.host[0])
+		text_attribute(&a[n++], "montrace-bpf.host", cold(&host, pf->opts.host));
+	return put_attributes(pf, attrs, n);
+}
+
 int mt_pf_head(struct pf *pf)
 {
-	attribute_t version = PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__INIT;
-	attribute_t *attrs[] = {&version};
-	struct cold_text text;
 	int r;
 
 	r = mt_pf_snapshot(pf, true);
@@ -135,12 +169,8 @@ int mt_pf_head(struct pf *pf)
 		r = put_uuid(pf);
 	if (r == 0)
 		r = put_system(pf);
-	if (r == 0) {
-		version.key = (char *)"montrace-bpf.version";
-		version.value_case = PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__VALUE_STRING_VALUE;
-		version.string_value = cold(&text, pf->opts.tool_version);
-		r = put_attributes(pf, attrs, 1);
-	}
+	if (r == 0)
+		r = put_origin(pf);
 	return r;
 }
 

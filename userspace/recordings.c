@@ -12,14 +12,14 @@
  * Invariants
  *  R1  A span belongs to one recording at most: nested ones are roots of their own, and isolated.
  *  R2  seq counts from 0 without a hole in each recording; the events kept are the newest, in that order.
- *  R3  Ids of recordings are never used again, and neither are numbers of spans: when a recording ends all its
- *      spans leave the table, so what is left of them feeds nobody.
- *  R4  Bounds: events of a recording, live recordings, kept ones, spans, bytes of all events. For bytes first
- *      the kept ones go, then the oldest events of the largest.
+ *  R3  Ids of recordings are never used again, and neither are numbers of spans: when a recording ends all
+ * its spans leave the table, so what is left of them feeds nobody. R4  Bounds: events of a recording, live
+ * recordings, kept ones, spans, bytes of all events. For bytes first the kept ones go, then the oldest events
+ * of the largest.
  *
  * Example. MONTRACE_RECORDING(&s, "job 7", 2): span_new 5. Thread A enters 5, makes span 6 below it; thread B
- * enters 6: three events there have seq 0, 1, 2, and 1 and 2 are kept. Close of 5: the recording is closed and
- * kept for reading, events in 6 are no longer anybody's.
+ * enters 6: three events there have seq 0, 1, 2, and 1 and 2 are kept. Close of 5: the recording is closed
+ * and kept for reading, events in 6 are no longer anybody's.
  *
  * A process that ends leaves its recordings to be read. When there are too many of these, those that ended
  * well go first, the oldest of them; then the newest failures, because the first one is nearest to the cause.
@@ -52,7 +52,8 @@ static struct mt_str text_of(const char *s)
 }
 
 /* The span's entry, made if it belongs somewhere. */
-static int span_seen(struct recordings *r, const struct rc_new *n, uint64_t parent, struct rc_span **ret_entry)
+static int span_seen(struct recordings *r, const struct rc_new *n, uint64_t parent,
+		     struct rc_span **ret_entry)
 {
 	struct rc_span *e = rc_span_find(r, n->span), *up;
 	struct rc_rec *rec;

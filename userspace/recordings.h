@@ -10,12 +10,12 @@
 
 /* 0 = the number in brackets. */
 struct mt_recordings_opts {
-	uint32_t max_capacity;	   /* events of one recording (4,096); smaller ones are at least 2 */
+	uint32_t max_capacity;     /* events of one recording (4,096); smaller ones are at least 2 */
 	uint32_t default_capacity; /* of one whose creation was not seen (64) */
-	uint32_t max_live;	   /* recordings at a time (10,000); beyond: refused, counted */
-	uint32_t max_kept;	   /* of closed subjects and ended processes (100) */
-	uint32_t max_spans;	   /* spans known to belong to one (262,144); beyond: longest unused forgotten */
-	uint64_t max_bytes;	   /* of all events (64 MiB); at least 128 KiB */
+	uint32_t max_live;         /* recordings at a time (10,000); beyond: refused, counted */
+	uint32_t max_kept;         /* of closed subjects and ended processes (100) */
+	uint32_t max_spans; /* spans known to belong to one (262,144); beyond: longest unused forgotten */
+	uint64_t max_bytes; /* of all events (64 MiB); at least 128 KiB */
 };
 
 int mt_recordings_new(const struct mt_recordings_opts *opts, struct mt_sink **ret_sink);
@@ -39,8 +39,8 @@ struct mt_recording_info {
 	uint32_t capacity;
 	uint32_t events;   /* kept now */
 	uint64_t next_seq; /* recorded so far */
-	uint64_t since;	   /* boot time */
-	uint64_t until;	   /* not LIVE: when it ended */
+	uint64_t since;    /* boot time */
+	uint64_t until;    /* not LIVE: when it ended */
 };
 
 /* An event as kept. What it points to is valid during the call only. */
@@ -49,7 +49,7 @@ struct mt_recorded {
 	uint64_t seq;
 	uint64_t time;
 	const struct mt_callsite *cs; /* NULL in tests only */
-	struct mt_str name;	      /* as displayed */
+	struct mt_str name;           /* as displayed */
 	struct mt_str thread;
 	uint32_t tid;
 	uint64_t span; /* that it happened in */
@@ -63,7 +63,8 @@ struct mt_recorded {
 
 typedef int (*mt_recorded_cb)(void *ctx, const struct mt_recorded *e);
 
-/* Live ones first, both by age. subject: glob, NULL = all. A non-zero return of cb ends it and is returned. */
+/* Live ones first, both by age. subject: glob, NULL = all. A non-zero return of cb ends it and is returned.
+ */
 int mt_recordings_each(const struct mt_sink *s, const char *subject,
 		       int (*cb)(void *ctx, const struct mt_recording_info *i), void *ctx);
 
@@ -85,12 +86,13 @@ struct mt_recording_frame {
  * from it outwards, up to the first that is not entered. -ENOENT.
  */
 int mt_recordings_stacks(const struct mt_sink *s, uint64_t id,
-			 int (*cb)(void *ctx, const struct mt_recording_frame *frames, uint32_t n), void *ctx);
+			 int (*cb)(void *ctx, const struct mt_recording_frame *frames, uint32_t n),
+			 void *ctx);
 
 struct mt_recordings_stats {
-	uint64_t events;  /* recorded */
-	uint64_t refused; /* recordings beyond max_live */
-	uint64_t short_;  /* events dropped early, for max_bytes */
+	uint64_t events;    /* recorded */
+	uint64_t refused;   /* recordings beyond max_live */
+	uint64_t short_;    /* events dropped early, for max_bytes */
 	uint64_t forgotten; /* spans dropped for max_spans */
 	uint64_t evicted;   /* ended recordings dropped for max_kept or max_bytes */
 	uint32_t live, kept, spans;
@@ -117,7 +119,7 @@ int mt_recorded_json(const struct mt_recorded *e, const struct mt_recorded_clock
 
 struct mt_recordings_tail_opts {
 	const char *subject; /* glob, NULL = all */
-	uint32_t n;	     /* lines */
+	uint32_t n;          /* lines */
 	size_t max_bytes;    /* of all lines; 0 = no limit */
 	bool json;
 	struct mt_recorded_clock clock;
@@ -128,6 +130,7 @@ struct mt_recordings_tail_opts {
  * the newest ones count. *ret_left_out (may be NULL): events among the n that had no room.
  */
 int mt_recordings_tail(const struct mt_sink *s, const struct mt_recordings_tail_opts *opts,
-		       int (*line)(void *ctx, const char *text, size_t len), void *ctx, uint32_t *ret_left_out);
+		       int (*line)(void *ctx, const char *text, size_t len), void *ctx,
+		       uint32_t *ret_left_out);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define RC_SUBJECT 512u /* bytes kept of a subject, with NUL */
 #define RC_PROCESS 128u
-#define RC_NAME 1024u	 /* bytes kept of an event's displayed name */
+#define RC_NAME 1024u /* bytes kept of an event's displayed name */
 #define RC_THREAD 128u
 #define RC_PACKED 65536u /* bytes of an event's texts and values */
 #define RC_BUCKETS 65536u
@@ -38,8 +38,8 @@ struct rc_process;
 
 struct rc_rec {
 	struct mt_recording_info info;
-	struct rc_rec *prev, *next; /* of the live or the kept ones, oldest first */
-	struct rc_process *process; /* live ones */
+	struct rc_rec *prev, *next;                 /* of the live or the kept ones, oldest first */
+	struct rc_process *process;                 /* live ones */
 	struct rc_rec *sibling_prev, *sibling_next; /* live ones of the process, newest first */
 	struct rc_event *first, *last;
 	uint64_t bytes; /* of its events */

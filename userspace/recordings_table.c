@@ -234,7 +234,8 @@ void rc_rec_free(struct recordings *r, struct rc_rec *rec, struct rc_list *list)
 	free(rec);
 }
 
-/* The next kept one to go: the oldest that ended well, else the newest failure (the first is near the cause). */
+/* The next kept one to go: the oldest that ended well, else the newest failure (the first is near the cause).
+ */
 static struct rc_rec *worst_kept(struct recordings *r)
 {
 	struct rc_rec *rec;
@@ -251,7 +252,8 @@ static void evict_kept(struct recordings *r)
 	rc_rec_free(r, worst_kept(r), &r->kept);
 }
 
-void rc_rec_end(struct recordings *r, struct rc_rec *rec, enum mt_recording_state state, uint32_t status, uint64_t time)
+void rc_rec_end(struct recordings *r, struct rc_rec *rec, enum mt_recording_state state, uint32_t status,
+		uint64_t time)
 {
 	rec->info.state = state;
 	rec->info.exit_status = status;
@@ -289,8 +291,8 @@ struct rc_rec *rc_rec_find(const struct recordings *r, uint64_t id)
 }
 
 /*
- * The live recording with the most bytes, nearly: `hand` is the largest seen so far, and each call looks at some
- * more. So a busy subject pays, and a quiet one keeps what it has.
+ * The live recording with the most bytes, nearly: `hand` is the largest seen so far, and each call looks at
+ * some more. So a busy subject pays, and a quiet one keeps what it has.
  */
 static struct rc_rec *large_one(struct recordings *r, struct rc_rec *rec)
 {

@@ -129,7 +129,8 @@ static void write_text(FILE *f, const struct mt_recorded *e, const struct mt_rec
 
 	split_time(e, clock, &sec, &ns);
 	localtime_r(&sec, &tm);
-	fprintf(f, "%c %02d:%02d:%02d.%06u <", level_char(e->cs), tm.tm_hour, tm.tm_min, tm.tm_sec, ns / 1000);
+	fprintf(f, "%c %02d:%02d:%02d.%06u <", level_char(e->cs), tm.tm_hour, tm.tm_min, tm.tm_sec,
+		ns / 1000);
 	put_safe(f, text_of(e->recording->subject));
 	fputs("> ", f);
 	if (msg)
@@ -296,7 +297,8 @@ static void write_json(FILE *f, const struct mt_recorded *e, const struct mt_rec
 }
 
 static int make_line(const struct mt_recorded *e, const struct mt_recorded_clock *clock,
-		     void (*write)(FILE *f, const struct mt_recorded *e, const struct mt_recorded_clock *clock),
+		     void (*write)(FILE *f, const struct mt_recorded *e,
+				   const struct mt_recorded_clock *clock),
 		     char **ret_line, size_t *ret_len)
 {
 	char *line = NULL;

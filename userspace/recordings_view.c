@@ -162,8 +162,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The last n of each recording that matches, sorted; the last n of these are the answer. */
-static int collect(const struct recordings *r, const struct mt_recordings_tail_opts *opts, struct pick **ret_v,
-		   size_t *ret_n)
+static int collect(const struct recordings *r, const struct mt_recordings_tail_opts *opts,
+		   struct pick **ret_v, size_t *ret_n)
 {
 	const struct rc_event *e;
 	const struct rc_rec *rec;
@@ -208,8 +208,8 @@ static int render(void *ctx, const struct mt_recorded *e)
 {
 	struct render *r = ctx;
 
-	return r->opts->json ? mt_recorded_json(e, &r->opts->clock, &r->line->text, &r->line->len) :
-			       mt_recorded_text(e, &r->opts->clock, &r->line->text, &r->line->len);
+	return r->opts->json ? mt_recorded_json(e, &r->opts->clock, &r->line->text, &r->line->len)
+			     : mt_recorded_text(e, &r->opts->clock, &r->line->text, &r->line->len);
 }
 
 /* From the newest backwards, so that the newest have room. */
@@ -234,7 +234,8 @@ static int render_all(const struct mt_recordings_tail_opts *opts, const struct p
 }
 
 int mt_recordings_tail(const struct mt_sink *s, const struct mt_recordings_tail_opts *opts,
-		       int (*line)(void *ctx, const char *text, size_t len), void *ctx, uint32_t *ret_left_out)
+		       int (*line)(void *ctx, const char *text, size_t len), void *ctx,
+		       uint32_t *ret_left_out)
 {
 	struct line *lines = NULL;
 	struct pick *v = NULL;

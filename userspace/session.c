@@ -197,7 +197,9 @@ static int open_attach(struct mt_session *s)
 		o.multi = s->skel->progs.mt_native_multi;
 	o.pid_filter = o.multi && s->features.multi_pid;
 	o.everybody = s->opts.everybody;
-	o.nop5 = o.multi && s->features.nop5 && !s->opts.no_nop5;
+	o.nop5 = o.multi && (s->opts.nop5 == MT_NOP5_AUTO     ? s->features.nop5
+			     : s->opts.nop5 == MT_NOP5_ALWAYS ? s->features.nop5_call
+							      : false);
 	return mt_attach_new(&o, &s->attach);
 }
 
@@ -386,6 +388,8 @@ static void tick(struct mt_session *s, const struct mt_run_opts *o, uint64_t cou
 	uint64_t now = mt_session_boot_ns();
 	int err = 0;
 
+	if (s->watch) /* it wakes the loop only when it fills up */
+		mt_session_maps_changed(s);
 	mt_session_rescan(s, count);
 	if (count % 20 == 0 && s->skel->bss->lost[MT_LOST_LIFE])
 		look_for_gone(s);

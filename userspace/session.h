@@ -21,7 +21,7 @@
 
 struct mt_session_opts {
 	uint64_t ring_bytes; /* 0 = MT_RING_DEFAULT; rounded up to a power of two of at least a page */
-	bool no_nop5;        /* never use 5-byte nops */
+	enum mt_nop5 nop5;   /* 5-byte nops: auto = where the trial showed that it is safe */
 	bool per_site;       /* one link per site even if the kernel has uprobe_multi */
 	bool follow;         /* children of targets, and what they exec, are targets */
 	bool everybody; /* targets may appear later (follow, add_file, add_comm): links are for all processes

@@ -72,24 +72,24 @@ static void swap_out(struct swap *w, unsigned i)
 }
 
 /* Calls slot `op` of every sink that has it; proc and thr: what the call is about. */
-#define TEE_CALL(s, proc, thr, op, ...)                                                                      \
-	do {                                                                                                 \
-		struct tee *tee_ = (struct tee *)(s);                                                        \
-		struct swap w_;                                                                              \
-		unsigned i_;                                                                                 \
-		int err_ = 0, rc_;                                                                           \
-		if (!swap_init(&w_, proc, thr))                                                              \
-			return -ENOMEM;                                                                      \
-		for (i_ = 0; i_ < tee_->n; i_++) {                                                           \
-			if (!tee_->to[i_]->ops->op)                                         \
-				continue;                                                                    \
-			swap_in(&w_, i_);                                                                    \
-			rc_ = tee_->to[i_]->ops->op(tee_->to[i_], __VA_ARGS__);                              \
-			swap_out(&w_, i_);                                                                   \
-			if (rc_ < 0 && err_ == 0)                                                            \
-				err_ = rc_;                                                                  \
-		}                                                                                            \
-		return err_;                                                                                 \
+#define TEE_CALL(s, proc, thr, op, ...)                                         \
+	do {                                                                    \
+		struct tee *tee_ = (struct tee *)(s);                           \
+		struct swap w_;                                                 \
+		unsigned i_;                                                    \
+		int err_ = 0, rc_;                                              \
+		if (!swap_init(&w_, proc, thr))                                 \
+			return -ENOMEM;                                         \
+		for (i_ = 0; i_ < tee_->n; i_++) {                              \
+			if (!tee_->to[i_]->ops->op)                             \
+				continue;                                       \
+			swap_in(&w_, i_);                                       \
+			rc_ = tee_->to[i_]->ops->op(tee_->to[i_], __VA_ARGS__); \
+			swap_out(&w_, i_);                                      \
+			if (rc_ < 0 && err_ == 0)                               \
+				err_ = rc_;                                     \
+		}                                                               \
+		return err_;                                                    \
 	} while (0)
 
 static int tee_process(struct mt_sink *s, struct mt_process *p, uint64_t time)

@@ -116,19 +116,20 @@ static bool compare_number(const struct mt_trigger *t, const struct mt_value *v)
 	int n;
 
 	if (t->op == TR_LIKE) {
-		n = v->type == MONTRACE_TYPE_I64   ? snprintf(buf, sizeof(buf), "%" PRId64, v->i) :
-		    v->type == MONTRACE_TYPE_F64   ? snprintf(buf, sizeof(buf), "%.17g", v->f) :
-		    v->type == MONTRACE_TYPE_BOOL  ? snprintf(buf, sizeof(buf), "%s", v->u ? "true" : "false") :
-						     snprintf(buf, sizeof(buf), "%" PRIu64, v->u);
+		n = v->type == MONTRACE_TYPE_I64   ? snprintf(buf, sizeof(buf), "%" PRId64, v->i)
+		    : v->type == MONTRACE_TYPE_F64 ? snprintf(buf, sizeof(buf), "%.17g", v->f)
+		    : v->type == MONTRACE_TYPE_BOOL
+			    ? snprintf(buf, sizeof(buf), "%s", v->u ? "true" : "false")
+			    : snprintf(buf, sizeof(buf), "%" PRIu64, v->u);
 		return mt_glob(t->value, (struct mt_str){buf, (uint32_t)n});
 	}
 	if (t->num == TR_TEXT)
 		return t->op == TR_NE; /* a number is no text */
 	if (v->type == MONTRACE_TYPE_F64)
 		return compare_real(t, v->f,
-				    t->num == TR_REAL  ? t->f :
-				    t->num == TR_INT   ? (double)t->i :
-							 (double)t->u);
+				    t->num == TR_REAL  ? t->f
+				    : t->num == TR_INT ? (double)t->i
+						       : (double)t->u);
 	if (v->type == MONTRACE_TYPE_I64)
 		return compare_int(t, v->i < 0, v->i, (uint64_t)v->i);
 	return compare_int(t, false, 0, v->u);
@@ -237,7 +238,8 @@ static bool open_del(struct watcher *w, uint64_t key, uint64_t *ret_begin)
 	return true;
 }
 
-static void fire(struct watcher *w, const struct mt_trigger *t, struct mt_str name, const char *what, uint64_t time)
+static void fire(struct watcher *w, const struct mt_trigger *t, struct mt_str name, const char *what,
+		 uint64_t time)
 {
 	char safe[512], text[MT_TRIGGER_MAX + 1024];
 
@@ -272,7 +274,8 @@ static int watch_end(struct mt_sink *s, const struct mt_slice_end *e)
 		return 0;
 	ns = e->time - begin;
 	for (i = 0; i < w->ntriggers; i++) {
-		if (!mt_trigger_wants_span(w->triggers[i], e->cs, e->name) || !mt_trigger_duration(w->triggers[i], ns))
+		if (!mt_trigger_wants_span(w->triggers[i], e->cs, e->name) ||
+		    !mt_trigger_duration(w->triggers[i], ns))
 			continue;
 		snprintf(what, sizeof(what), "took %.3f ms", (double)ns / 1e6);
 		fire(w, w->triggers[i], e->name, what, e->time);
@@ -330,8 +333,8 @@ static const struct mt_sink_ops watch_ops = {
 	.free = watch_free,
 };
 
-int mt_trigger_sink_new(struct mt_trigger *const *triggers, unsigned n, uint32_t max_open, mt_trigger_cb cb, void *ctx,
-			struct mt_sink **ret_sink)
+int mt_trigger_sink_new(struct mt_trigger *const *triggers, unsigned n, uint32_t max_open, mt_trigger_cb cb,
+			void *ctx, struct mt_sink **ret_sink)
 {
 	struct watcher *w = calloc(1, sizeof(*w) + n * sizeof(w->triggers[0]));
 

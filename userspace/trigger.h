@@ -24,7 +24,8 @@ struct mt_trigger;
  * than MT_TRIGGER_MAX.
  */
 #define MT_TRIGGER_MAX 1024
-int mt_trigger_parse(const char *text, struct mt_trigger **ret_trigger, size_t *ret_pos, const char **ret_why);
+int mt_trigger_parse(const char *text, struct mt_trigger **ret_trigger, size_t *ret_pos,
+		     const char **ret_why);
 void mt_trigger_free(struct mt_trigger *t);
 const char *mt_trigger_text(const struct mt_trigger *t); /* as given */
 
@@ -46,24 +47,25 @@ struct mt_trigger_stats {
  * A sink that watches. Takes over the triggers (not the array) unless it fails. max_open: 0 = 65,536.
  * Freed by its ops->free.
  */
-int mt_trigger_sink_new(struct mt_trigger *const *triggers, unsigned n, uint32_t max_open, mt_trigger_cb cb, void *ctx,
-			struct mt_sink **ret_sink);
+int mt_trigger_sink_new(struct mt_trigger *const *triggers, unsigned n, uint32_t max_open, mt_trigger_cb cb,
+			void *ctx, struct mt_sink **ret_sink);
 void mt_trigger_sink_stats(const struct mt_sink *s, struct mt_trigger_stats *ret_stats);
 
 /* ---- how often ---- */
 
 /*
- * Logic only: the caller brings the time (any clock that does not run back, ns). A condition that is met starts
- * a snapshot `after_ns` later, so that it shows what followed; until it is taken, more of them change nothing.
- * Then there is none for cooldown_ns, and never more than max (0 = no limit). Asked-for ones do not count.
+ * Logic only: the caller brings the time (any clock that does not run back, ns). A condition that is met
+ * starts a snapshot `after_ns` later, so that it shows what followed; until it is taken, more of them change
+ * nothing. Then there is none for cooldown_ns, and never more than max (0 = no limit). Asked-for ones do not
+ * count.
  */
 struct mt_policy {
 	uint64_t after_ns, cooldown_ns;
 	uint32_t max;
 	/* state, zero at first */
 	bool pending;
-	uint64_t due;	    /* of the pending one */
-	uint64_t ready_at;  /* end of the cooldown */
+	uint64_t due;      /* of the pending one */
+	uint64_t ready_at; /* end of the cooldown */
 	uint32_t taken;
 	uint64_t suppressed; /* met, but one was pending, or too soon, or max was reached */
 };

@@ -13,7 +13,7 @@ struct mt_trigger {
 	enum tr_what what;
 	enum tr_op op;
 	struct mt_str name, field, value; /* in owned */
-	enum tr_num num;		  /* what value is as a number */
+	enum tr_num num;                  /* what value is as a number */
 	int64_t i;
 	uint64_t u; /* also: ns, level, count */
 	double f;

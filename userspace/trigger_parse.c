@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text -> condition. Words are split first; an operator is a word of its own, with or without spaces around. */
+/* Text -> condition. Words are split first; an operator is a word of its own, with or without spaces around.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

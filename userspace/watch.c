@@ -2,6 +2,8 @@
 /*
  * perf_event_open(2): a software event that never counts (DUMMY), with `mmap2`, on each CPU and for every
  * process. The kernel writes PERF_RECORD_MMAP2 when code is mapped, after the mapping is there.
+ * The kernel wakes the reader when a ring is half full, not for each record: a system that starts thousands of
+ * processes a second would keep it busy. So the reader also looks by itself from time to time.
  * Rings: one page of control (struct perf_event_mmap_page) and WATCH_PAGES of data; a record may wrap.
  */
 #include "watch.h"
@@ -35,8 +37,6 @@ static int ring_open(struct ring *r, int cpu, size_t page)
 		.config = PERF_COUNT_SW_DUMMY,
 		.mmap = 1,
 		.mmap2 = 1,
-		.watermark = 0,
-		.wakeup_events = 1,
 	};
 
 	r->fd = (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);

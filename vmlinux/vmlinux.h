@@ -79,7 +79,23 @@ struct linux_binprm {
 	struct file *file;
 };
 
+#if defined(__TARGET_ARCH_x86)
+struct desc_struct {
+	__u16 limit0;
+	__u16 base0;
+};
+
+struct thread_struct {
+	struct desc_struct tls_array[3];
+	unsigned short gsindex;
+	unsigned long fsbase;
+};
+#endif
+
 struct task_struct {
+#if defined(__TARGET_ARCH_x86)
+	struct thread_struct thread;
+#endif
 	int pid;
 	int tgid;
 	int exit_code;

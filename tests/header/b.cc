@@ -6,6 +6,6 @@ int in_b()
 {
 	thing t = {2};
 
-	return with_lambda(2) + t.method_template<2>() + static_cast<int>(templated<float>(1.5f)) + t.method(4) +
-	       t.method_template<1>() + templated<int>(3) + inline_function(2);
+	return with_lambda(2) + t.method_template<2>() + static_cast<int>(templated<float>(1.5f)) +
+	       t.method(4) + t.method_template<1>() + templated<int>(3) + inline_function(2);
 }

@@ -189,7 +189,8 @@ static int module(struct dl_phdr_info *info, size_t size, void *ctx)
 			close(fd);
 			return 0;
 		}
-	copy = malloc((size_t)st.st_size); /* kept: the names point into it; no mapping, that would pin the file */
+	copy = malloc(
+		(size_t)st.st_size); /* kept: the names point into it; no mapping, that would pin the file */
 	if (!copy || pread(fd, copy, (size_t)st.st_size, 0) != st.st_size)
 		die(path);
 	close(fd);
@@ -199,7 +200,8 @@ static int module(struct dl_phdr_info *info, size_t size, void *ctx)
 	for (int i = 0; i < eh->e_shnum; i++) {
 		const uint8_t *p = map + sh[i].sh_offset, *end = p + sh[i].sh_size;
 
-		if (strcmp((const char *)map + sh[eh->e_shstrndx].sh_offset + sh[i].sh_name, ".note.montrace"))
+		if (strcmp((const char *)map + sh[eh->e_shstrndx].sh_offset + sh[i].sh_name,
+			   ".note.montrace"))
 			continue;
 		while (end - p >= 12) {
 			uint32_t h[3];
@@ -353,10 +355,11 @@ bool h_is(size_t i, const char *name, struct h_exp *e, const char *where, int li
 	uint32_t size = (e->end + 7) & ~7u;
 
 	put(e, 0, size, 2);
-	if (e->nnum == e->nfields && h->len == size && !memcmp(h->rec, e->b, size) && !strcmp(h->site->name, name))
+	if (e->nnum == e->nfields && h->len == size && !memcmp(h->rec, e->b, size) &&
+	    !strcmp(h->site->name, name))
 		return true;
-	fprintf(stderr, "%s:%d: hit %zu of %zu is of `%s`, want `%s`\n", where, line, i, h_nhits(), h->site->name,
-		name);
+	fprintf(stderr, "%s:%d: hit %zu of %zu is of `%s`, want `%s`\n", where, line, i, h_nhits(),
+		h->site->name, name);
 	dump("has ", h->rec, h->len);
 	dump("want", e->b, size);
 	return false;

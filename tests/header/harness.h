@@ -37,7 +37,7 @@ struct h_hit {
 	const struct h_site *site;
 	uint32_t probe; /* which of the site's thunks */
 	uint32_t tid;
-	uint64_t len;	    /* second argument */
+	uint64_t len;       /* second argument */
 	const uint8_t *rec; /* copy of len bytes (at most 4096) */
 };
 
@@ -61,7 +61,8 @@ struct h_exp {
 	uint8_t b[8192];
 	uint32_t nfields, nnum, end;
 };
-void h_begin(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, uint64_t span, uint64_t parent);
+void h_begin(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, uint64_t span,
+	     uint64_t parent);
 void h_num(struct h_exp *e, uint64_t v);
 void h_f64(struct h_exp *e, double v);
 /* `stored` bytes of p are there, the text had `full` */
@@ -72,12 +73,12 @@ bool h_is(size_t i, const char *name, struct h_exp *e, const char *where, int li
 extern int h_failures;
 int h_report(const char *what);
 
-#define CHECK(x)                                                                           \
-	do {                                                                               \
-		if (!(x)) {                                                                \
-			__atomic_fetch_add(&h_failures, 1, __ATOMIC_RELAXED);              \
-			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #x);    \
-		}                                                                          \
+#define CHECK(x)                                                                        \
+	do {                                                                            \
+		if (!(x)) {                                                             \
+			__atomic_fetch_add(&h_failures, 1, __ATOMIC_RELAXED);           \
+			fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #x); \
+		}                                                                       \
 	} while (0)
 #define IS(i, name, e) CHECK(h_is(i, name, e, __FILE__, __LINE__))
 

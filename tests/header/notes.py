@@ -131,6 +131,28 @@ def stapsdt(elf):
     return out
 
 
+def loaded_address(elf, at):
+    """The address that the instructions at `at`, a callsite's code, put into a register; None: others."""
+    code = elf.at(at, 8, 1)
+    if code is None:
+        return None
+    if elf.machine == X86_64:  # lea disp32(%rip), %reg
+        good = code[0] & 0xfb == 0x48 and code[1] == 0x8d and code[2] & 0xc7 == 5
+        return at + 7 + struct.unpack_from('<i', code, 3)[0] if good else None
+    a, b = struct.unpack('<II', code)
+    if a == 0xd503201f and b & 0x9f000000 == 0x10000000:  # nop; adr
+        a, b, at, page = b, None, at + 4, 0
+    elif a & 0x9f000000 == 0x90000000 and b & 0xffc00000 == 0x91000000:  # adrp; add
+        page = 12
+        if not a & 31 == b & 31 == b >> 5 & 31:
+            return None
+    else:
+        return None
+    imm = (a >> 5 & 0x7ffff) << 2 | a >> 29 & 3
+    imm -= (imm & 1 << 20) << 1
+    return (at >> page << page) + (imm << page) + (b >> 10 & 0xfff if b is not None else 0)
+
+
 def check_site(elf, s, probes):
     """One callsite that is not dropped. probes: address of a probe -> its stapsdt notes."""
     what = '%s %r line %d' % (s.cls, s.name, s.line)
@@ -142,6 +164,8 @@ def check_site(elf, s, probes):
         raise Bad('%s: base %#x' % (what, s.base))
     if not elf.in_section(s.sem, '.probes') or elf.at(s.sem, 8, 2) is None:
         raise Bad('%s: semaphore %#x is not in writable .probes' % (what, s.sem))
+    if loaded_address(elf, s.code) != s.sem:
+        raise Bad('%s: the code at %#x does not use the semaphore' % (what, s.code))
     sem, zero, thunk = struct.unpack('<HHi', elf.at(s.sem, 8, 2))
     if sem or zero or s.sem + thunk != s.thunk or s.sem % 8 or s.thunk % 16:
         raise Bad('%s: semaphore %d, thunk at %+d of %#x' % (what, sem, thunk, s.sem))

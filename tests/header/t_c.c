@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What callsites do, in C: each record byte for byte. A comment "@..." tells the note of the callsite below it. */
+/* What callsites do, in C: each record byte for byte. A comment "@..." tells the
+ * note of the callsite below it. */
 #include <errno.h>
 #include <float.h>
 #include <inttypes.h>
@@ -139,7 +140,8 @@ static void test_values(void)
 	check_textn("zz", 0, "", 0, 0);
 }
 
-/* More text than a record takes: what is left for the fourth, nothing for the fifth; numbers are all there. */
+/* More text than a record takes: what is left for the fourth, nothing for the fifth; numbers are all there.
+ */
 static void test_big_record(void)
 {
 	static char big[1025];
@@ -182,8 +184,8 @@ static void test_all_types(void)
 
 	h_reset();
 	/* @event info "types" - a:i64 b:u64 c:f64 d:bool e:str f:debug n=1 */
-	MONTRACE_EVENT(MONTRACE_INFO, "types", MT_I64("a", -1), MT_U64("b", 1), MT_F64("c", 2), MT_BOOL("d", 17),
-		       MT_STR("e", s), MT_DEBUG("f", "dbg"));
+	MONTRACE_EVENT(MONTRACE_INFO, "types", MT_I64("a", -1), MT_U64("b", 1), MT_F64("c", 2),
+		       MT_BOOL("d", 17), MT_STR("e", s), MT_DEBUG("f", "dbg"));
 	h_begin(&e, MONTRACE_KIND_EVENT, 6, 0, 0, 0);
 	h_num(&e, (uint64_t)-1);
 	h_num(&e, 1);
@@ -195,7 +197,7 @@ static void test_all_types(void)
 	h_reset();
 	/* @event info "auto" - s:str array:str b:bool uc:u64 sh:i64 f:f64 c:u64 l:i64 1+1:i64 n=1 */
 	MONTRACE_EVENT(MONTRACE_INFO, "auto", MT(s), MT(array), MT(b), MT(uc), MT(sh), MT(f),
-		       MT_AS("c", (unsigned)color), MT_AS("l", -5LL), MT(1+1));
+		       MT_AS("c", (unsigned)color), MT_AS("l", -5LL), MT(1 + 1));
 	h_begin(&e, MONTRACE_KIND_EVENT, 9, 0, 0, 0);
 	h_text(&e, "str", 3, 3);
 	h_text(&e, "array", 5, 5);
@@ -208,11 +210,13 @@ static void test_all_types(void)
 	h_num(&e, 2);
 	IS(0, "auto", &e);
 	h_reset();
+	/* clang-format off */
 	/* @event info "16" - a:i64 b:i64 c:i64 d:i64 e:i64 f:i64 g:i64 h:i64 i:i64 j:str k:f64 l:i64 m:i64 n:i64 o:i64 p:debug n=1 */
 	MONTRACE_EVENT(MONTRACE_INFO, "16", MT_I64("a", 0), MT_I64("b", 1), MT_I64("c", 2), MT_I64("d", 3),
 		       MT_I64("e", 4), MT_I64("f", 5), MT_I64("g", 6), MT_I64("h", 7), MT_I64("i", 8),
 		       MT_STR("j", "J"), MT_F64("k", 10), MT_I64("l", 11), MT_I64("m", 12), MT_I64("n", 13),
 		       MT_I64("o", 14), MT_DEBUG("p", "P"));
+	/* clang-format on */
 	h_begin(&e, MONTRACE_KIND_EVENT, 16, 0, 0, 0);
 	for (int i = 0; i < 16; i++) {
 		if (i == 9)
@@ -292,8 +296,8 @@ static void test_scopes(void)
 		CHECK(scope_ways(way) == way);
 		CHECK(h_nhits() == (size_t)(2 * begins[way]));
 		for (size_t i = 0; i < h_nhits(); i++) {
-			h_begin(&e, i & 1 ? MONTRACE_KIND_SCOPE_END : MONTRACE_KIND_SCOPE_BEGIN, i & 1 ? 0 : 1, 0, 0,
-			      0);
+			h_begin(&e, i & 1 ? MONTRACE_KIND_SCOPE_END : MONTRACE_KIND_SCOPE_BEGIN,
+				i & 1 ? 0 : 1, 0, 0, 0);
 			if (!(i & 1))
 				h_num(&e, (uint64_t)way);
 			IS(i, "way", &e);
@@ -307,7 +311,8 @@ static void test_scopes(void)
 		/* @scope info "inner" - n=1 */
 		MONTRACE_SCOPE("inner");
 	}
-	CHECK(h_nhits() == 4 && !strcmp(h_hit_at(2)->site->name, "inner") && !strcmp(h_hit_at(3)->site->name, "outer"));
+	CHECK(h_nhits() == 4 && !strcmp(h_hit_at(2)->site->name, "inner") &&
+	      !strcmp(h_hit_at(3)->site->name, "outer"));
 	h_reset();
 	h_arm("half", false);
 	{
@@ -637,12 +642,12 @@ __asm__(".text\n.type leaf_with_red_zone, @function\n.hidden leaf_with_red_zone\
 #if defined(__CET__)
 	"	endbr64\n"
 #endif
-	"	.byte 0x48,0x89,0x74,0x24,0xf8\n"	/* mov rsi, -8(rsp) */
-	"	.byte 0x48,0x89,0x74,0x24,0x80\n"	/* mov rsi, -128(rsp) */
-	"1:	.byte 0x83,0x3f,0x00\n"			/* cmp dword (rdi), 0 */
+	"	.byte 0x48,0x89,0x74,0x24,0xf8\n" /* mov rsi, -8(rsp) */
+	"	.byte 0x48,0x89,0x74,0x24,0x80\n" /* mov rsi, -128(rsp) */
+	"1:	.byte 0x83,0x3f,0x00\n"           /* cmp dword (rdi), 0 */
 	"	je 1b\n"
-	"	.byte 0x48,0x8b,0x44,0x24,0xf8\n"	/* mov -8(rsp), rax */
-	"	.byte 0x48,0x03,0x44,0x24,0x80\n"	/* add -128(rsp), rax */
+	"	.byte 0x48,0x8b,0x44,0x24,0xf8\n" /* mov -8(rsp), rax */
+	"	.byte 0x48,0x03,0x44,0x24,0x80\n" /* add -128(rsp), rax */
 	"	ret\n"
 	".size leaf_with_red_zone, .-leaf_with_red_zone\n");
 

@@ -109,7 +109,8 @@ void test_exceptions()
 	} catch (int x) {
 		caught = x;
 	}
-	static const char *const names[] = {"tries", "throws", "not thrown", "throws", "throws", "throws", "tries"};
+	static const char *const names[] = {"tries",  "throws", "not thrown", "throws",
+					    "throws", "throws", "tries"};
 	CHECK(caught == 5 && h_nhits() == 7);
 	for (size_t i = 0; i < 7; i++)
 		CHECK(!strcmp(h_hit_at(i)->site->name, names[i]));

@@ -13,7 +13,8 @@ inline void inl(int x)
 }
 extern "C"
 #endif
-void lib_run(uint64_t *ids, int n);
+	void
+	lib_run(uint64_t *ids, int n);
 
 void lib_run(uint64_t *ids, int n)
 {

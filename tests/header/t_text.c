@@ -3,8 +3,12 @@
 #include <inttypes.h>
 #include "montrace.h"
 
-#define NAME "a macro" " of" " three"
+#define NAME      \
+	"a macro" \
+	" of"     \
+	" three"
 
+/* clang-format off */
 void texts(int x)
 {
 	struct montrace_span s;
@@ -48,6 +52,7 @@ void texts(int x)
 	}
 	}
 }
+/* clang-format on */
 
 #undef MONTRACE_TARGET
 #define MONTRACE_TARGET "app::first"
@@ -57,7 +62,9 @@ void first(void)
 	MONTRACE_EVENT(MONTRACE_INFO, "e");
 }
 #undef MONTRACE_TARGET
+/* clang-format off */
 #define MONTRACE_TARGET "app" "::" "second"
+/* clang-format on */
 void second(void)
 {
 	/* @scope info "e" app::second */

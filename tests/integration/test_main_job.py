@@ -126,7 +126,7 @@ def spin(c, *args):
 
 def test_redzone_and_flags(c):
     """A leaf with live data below the stack pointer, live flags and registers, probes coming and going."""
-    for extra in ([], ["--no-nop5"]):
+    for extra in ([], ["--nop5", "always"]):
         t = Target([c.targets["redzone"], "1000000" if c.long else "300000"])
         t.go()
         rounds = 0

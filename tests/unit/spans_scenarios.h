@@ -423,6 +423,23 @@ static const struct scenario scenarios[] = {
 		       "lostends=1\n",
 	},
 	{
+		.name = "gap_is_over_with_the_slice",
+		.script = "begin a; begin b; skip 1; end b; begin c; end a; end c;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "begin 1/1 @20 b #2 span=2 parent=1\n"
+		       "lost 1/1 @30 n=1\n"
+		       "end 1/1 @30 b #2 span=2 normal\n"
+		       "begin 1/1 @40 c #3 span=3 parent=1\n"
+		       "end 1/1 @50 c #3 span=3 outer\n"
+		       "end 1/1 @50 a #1 span=1 normal\n"
+		       "begin 1/1 @50 c #4 span=3 parent=1 flow=F1 continued | parent=1\n"
+		       "end 1/1 @60 c #4 span=3 normal\n"
+		       "lost=1\n"
+		       "reordered=1\n",
+	},
+	{
 		.name = "gap_before_does_not_matter",
 		.script = "begin a; skip 1; end a; begin a; begin b; end a; end b;",
 		.log = "process 1 name=\n"
@@ -494,7 +511,7 @@ static const struct scenario scenarios[] = {
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @30 A #1 span=1 detach\n"
 		       "gone 1/1\n"
-		       "gone 1 detach\n"
+		       "gone 1\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @50 A #2 span=2 flow=F2 unseen | span=2 fields=\"not seen\"\n"
@@ -515,7 +532,7 @@ static const struct scenario scenarios[] = {
 		       "begin 9/9 @80 b #2 span=2\n"
 		       "end 9/9 @90 b #2 span=2 normal\n"
 		       "gone 9/9\n"
-		       "gone 9 process\n"
+		       "gone 9 process status=0\n"
 		       "stray=1\n",
 	},
 	{
@@ -701,7 +718,7 @@ static const struct scenario scenarios[] = {
 		       "thread 1/2 name=\n"
 		       "instant 1/2 @200000101 tick i=1\n"
 		       "gone 1/2\n"
-		       "gone 1 thread\n"
+		       "gone 1\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @200000111 a #3 span=3\n"
@@ -779,7 +796,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @40 b #2 span=2 detach\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1 detach\n",
+		       "gone 1\n",
 	},
 	{
 		.name = "self_exec",
@@ -863,7 +880,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @30 b #2 span=2 thread\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1 thread\n"
+		       "gone 1\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 c #3 span=3\n"
@@ -878,7 +895,7 @@ static const struct scenario scenarios[] = {
 		       "begin 1/1 @20 a #1 span=1\n"
 		       "end 1/1 @30 a #1 span=1 thread\n"
 		       "gone 1/1\n"
-		       "gone 1 thread\n"
+		       "gone 1\n"
 		       "process 1 name=app ppid=7 uid=42\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @40 b #2 span=2\n"
@@ -894,7 +911,7 @@ static const struct scenario scenarios[] = {
 		       "process 1 name=app2 ppid=7 uid=42\n"
 		       "end 1/1 @40 a #1 span=1 normal\n"
 		       "gone 1/1\n"
-		       "gone 1 thread\n",
+		       "gone 1\n",
 	},
 	{
 		.name = "time_back",
@@ -974,15 +991,28 @@ static const struct scenario scenarios[] = {
 	},
 	{
 		.name = "too_deep_gap_in_hidden",
-		.script = "begin a; begin b; begin c; skip 1; end b; end a;",
+		.script = "begin a; begin b; begin c; skip 1; end b; end c; end a;",
 		.log = "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @10 a #1 span=1\n"
 		       "lost 1/1 @40 n=1\n"
-		       "end 1/1 @50 a #1 span=1 normal\n"
+		       "end 1/1 @60 a #1 span=1 normal\n"
 		       "lost=1\n"
+		       "stray=1\n"
 		       "deep=2\n",
 		.opts = {.max_depth = 1},
+	},
+	{
+		.name = "too_deep_stays_inside",
+		.script = "begin a; begin b; begin c; end b; begin ai 1; end ai; end c; end a;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "begin 1/1 @20 b #2 span=2 parent=1\n"
+		       "end 1/1 @40 b #2 span=2 normal\n"
+		       "end 1/1 @80 a #1 span=1 normal\n"
+		       "deep=2\n",
+		.opts = {.max_depth = 2},
 	},
 	{
 		.name = "lost_ends_do_not_fill_the_stack",
@@ -1102,7 +1132,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @70 b #6 span=4 thread\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1 detach\n"
+		       "gone 1\n"
 		       "open 1/1 1 c span=3 parent=2 since=40\n"
 		       "open 1/1 0 A span=2 parent=1 since=30\n"
 		       "open 1/1 1 c span=3 parent=2 since=40\n"

@@ -90,7 +90,11 @@ static void requests_table(void **state)
 static void requests_round_trip(void **state)
 {
 	static const struct mt_control_req reqs[] = {
-		{.verb = MT_CONTROL_TAIL, .n = 7, .json = true, .follow = true, .subject = "\x01 %\xff\xc3\xa9~*"},
+		{.verb = MT_CONTROL_TAIL,
+		 .n = 7,
+		 .json = true,
+		 .follow = true,
+		 .subject = "\x01 %\xff\xc3\xa9~*"},
 		{.verb = MT_CONTROL_STACKS, .n = 64, .subject = "x"},
 		{.verb = MT_CONTROL_SNAPSHOT, .n = 64, .json = true},
 		{.verb = MT_CONTROL_STATUS, .n = 64},
@@ -174,8 +178,12 @@ static const struct mt_control_ops ops = {on_request, on_gone};
 
 static struct mt_control_opts options(struct rig *r)
 {
-	return (struct mt_control_opts){.ops = &ops, .ctx = r, .owner = geteuid(), .owner_gid = getegid(),
-					.max_buffer = 65536, .idle_ms = 1000};
+	return (struct mt_control_opts){.ops = &ops,
+					.ctx = r,
+					.owner = geteuid(),
+					.owner_gid = getegid(),
+					.max_buffer = 65536,
+					.idle_ms = 1000};
 }
 
 static void rig_open(struct rig *r)
@@ -447,7 +455,7 @@ static void followers_leave(void **state)
 		mt_control_line(r.last, "x", 1);
 		expect(&r, fd, " x\n");
 		if (!k)
-				say(fd, "more\n"); /* what comes after the request is nothing */
+			say(fd, "more\n"); /* what comes after the request is nothing */
 		expect(&r, fd, "");
 		close(fd);
 		run(&r);
@@ -678,7 +686,8 @@ static unsigned open_files(void)
 
 static void files_come_along(void **state)
 {
-	static const struct mt_control_req snapshot = {.verb = MT_CONTROL_SNAPSHOT}, status = {.verb = MT_CONTROL_STATUS};
+	static const struct mt_control_req snapshot = {.verb = MT_CONTROL_SNAPSHOT},
+					   status = {.verb = MT_CONTROL_STATUS};
 	char path[128];
 	struct rig r;
 	int fd, file, ro, pipes[2];
@@ -803,11 +812,18 @@ static void *client_thread(void *arg)
 
 /* ---- tail, from the recordings to the client ---- */
 
-static const struct mt_callsite recording = {.class_ = MONTRACE_CLASS_RECORDING, .name = "recording", .target = "t",
-					     .file = "f.c", .nfields = 2,
-					     .fields = {{"subject", MONTRACE_TYPE_STR}, {"capacity", MONTRACE_TYPE_U64}}};
-static const struct mt_callsite event = {.class_ = MONTRACE_CLASS_EVENT, .level = MONTRACE_INFO, .name = "hello",
-					 .target = "t", .file = "f.c"};
+static const struct mt_callsite recording = {
+	.class_ = MONTRACE_CLASS_RECORDING,
+	.name = "recording",
+	.target = "t",
+	.file = "f.c",
+	.nfields = 2,
+	.fields = {{"subject", MONTRACE_TYPE_STR}, {"capacity", MONTRACE_TYPE_U64}}};
+static const struct mt_callsite event = {.class_ = MONTRACE_CLASS_EVENT,
+					 .level = MONTRACE_INFO,
+					 .name = "hello",
+					 .target = "t",
+					 .file = "f.c"};
 
 struct subjects {
 	struct mt_sink *s;
@@ -828,7 +844,8 @@ static void subjects_open(struct subjects *w)
 	for (i = 0; i < 2; i++) {
 		struct mt_value v[2] = {{.type = MONTRACE_TYPE_STR, .s = {names[i], 5}},
 					{.type = MONTRACE_TYPE_U64, .u = 4096}};
-		struct mt_span_new n = {.process = &w->p, .span = i + 1, .cs = &recording, .nvalues = 2, .values = v};
+		struct mt_span_new n = {
+			.process = &w->p, .span = i + 1, .cs = &recording, .nvalues = 2, .values = v};
 
 		assert_int_equal(w->s->ops->span_new(w->s, &n), 0);
 	}
@@ -842,7 +859,8 @@ static void subjects_close(struct subjects *w)
 
 static void happen(struct subjects *w, uint64_t span, uint64_t time)
 {
-	struct mt_instant i = {.thread = &w->t, .time = time, .cs = &event, .name = {"hello", 5}, .parent = span};
+	struct mt_instant i = {
+		.thread = &w->t, .time = time, .cs = &event, .name = {"hello", 5}, .parent = span};
 
 	assert_int_equal(w->s->ops->instant(w->s, &i), 0);
 }
@@ -869,7 +887,8 @@ static void tail_and_follow(void **state)
 	expect(&r, a, "ok\n I 00:00:00.000003 <job 1> hello (main)\nend\n(end)");
 	b = client(&r);
 	say(b, "mt1 tail follow n=2 subject=job*\n");
-	expect(&r, b, "ok\n I 00:00:00.000001 <job 1> hello (main)\n I 00:00:00.000003 <job 1> hello (main)\n");
+	expect(&r, b,
+	       "ok\n I 00:00:00.000001 <job 1> hello (main)\n I 00:00:00.000003 <job 1> hello (main)\n");
 	c = client(&r);
 	say(c, "mt1 tail follow n=0 json\n");
 	expect(&r, c, "ok\n");
@@ -888,7 +907,7 @@ static void tail_and_follow(void **state)
 	run(&r);
 	assert_int_equal(r.gone, 1);
 	happen(&w, 1, 8000);
-	hear(b);
+	expect(&r, b, " I 00:00:01.000008 <job 1> hello (main)\n");
 	/* The end of tracing ends the answers as they should. */
 	mt_control_tail_free(r.tail);
 	r.tail = NULL;

@@ -387,6 +387,31 @@ static void sizes(void **state)
 	assert_int_equal(st.malformed, 1);
 }
 
+/* A size that is no multiple of 8, and more values than fields, in records that are whole otherwise. */
+static void odd_records(void **state)
+{
+	uint64_t v[2] = {1, 2};
+	struct mt_decode_stats st;
+	struct got g = {0};
+	struct ring r;
+	uint16_t size;
+
+	(void)state;
+	head(&r, MT_WIRE_NATIVE, COUNTER);
+	record(&r, MONTRACE_KIND_COUNTER, 2, v, NULL, 0);
+	assert_int_equal(decode(&r, &st, &g), 0);
+	assert_int_equal(st.malformed, 1);
+	assert_int_equal(g.n, 0);
+	head(&r, MT_WIRE_NATIVE, SPAN);
+	record(&r, MONTRACE_KIND_SPAN_EXIT, 0, NULL, NULL, 0);
+	put(&r, "1234", 4);
+	size = HEAD + 4;
+	memcpy(r.b + sizeof(struct mt_wire), &size, sizeof(size));
+	assert_int_equal(decode(&r, &st, &g), 0);
+	assert_int_equal(st.malformed, 1);
+	assert_int_equal(g.n, 0);
+}
+
 /* Cut anywhere: never more than what is there is read (the sanitizer looks), never an event. */
 static void truncated(void **state)
 {
@@ -565,6 +590,7 @@ int main(void)
 		cmocka_unit_test(batch),
 		cmocka_unit_test(damaged),
 		cmocka_unit_test(sizes),
+		cmocka_unit_test(odd_records),
 		cmocka_unit_test(truncated),
 		cmocka_unit_test(thread_exit),
 		cmocka_unit_test(fork_exec_comm),

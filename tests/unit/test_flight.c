@@ -23,18 +23,44 @@
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define S(text) ((struct mt_str){(text), (uint32_t)strlen(text)})
 
-static const struct mt_callsite plain = {.id = 1, .class_ = MONTRACE_CLASS_SPAN, .level = MONTRACE_INFO, .name = "work",
-					 .target = "app", .file = "f.c", .function = ""};
-static const struct mt_callsite rich = {.id = 2, .class_ = MONTRACE_CLASS_SPAN, .level = MONTRACE_INFO, .name = "rich",
-					.target = "app::db", .file = "f.c", .function = "", .nfields = 6,
-					.fields = {{"i", MONTRACE_TYPE_I64}, {"u", MONTRACE_TYPE_U64},
-						   {"f", MONTRACE_TYPE_F64}, {"b", MONTRACE_TYPE_BOOL},
-						   {"s", MONTRACE_TYPE_STR}, {"d", MONTRACE_TYPE_DEBUG}}};
-static const struct mt_callsite text = {.id = 3, .class_ = MONTRACE_CLASS_EVENT, .level = MONTRACE_INFO, .name = "text",
-					.target = "app", .file = "f.c", .function = "", .nfields = 1,
+static const struct mt_callsite plain = {.id = 1,
+					 .class_ = MONTRACE_CLASS_SPAN,
+					 .level = MONTRACE_INFO,
+					 .name = "work",
+					 .target = "app",
+					 .file = "f.c",
+					 .function = ""};
+static const struct mt_callsite rich = {.id = 2,
+					.class_ = MONTRACE_CLASS_SPAN,
+					.level = MONTRACE_INFO,
+					.name = "rich",
+					.target = "app::db",
+					.file = "f.c",
+					.function = "",
+					.nfields = 6,
+					.fields = {{"i", MONTRACE_TYPE_I64},
+						   {"u", MONTRACE_TYPE_U64},
+						   {"f", MONTRACE_TYPE_F64},
+						   {"b", MONTRACE_TYPE_BOOL},
+						   {"s", MONTRACE_TYPE_STR},
+						   {"d", MONTRACE_TYPE_DEBUG}}};
+static const struct mt_callsite text = {.id = 3,
+					.class_ = MONTRACE_CLASS_EVENT,
+					.level = MONTRACE_INFO,
+					.name = "text",
+					.target = "app",
+					.file = "f.c",
+					.function = "",
+					.nfields = 1,
 					.fields = {{"s", MONTRACE_TYPE_STR}}};
-static const struct mt_callsite depth = {.id = 4, .class_ = MONTRACE_CLASS_COUNTER, .level = MONTRACE_INFO,
-					 .name = "depth", .target = "app", .file = "f.c", .function = "", .nfields = 1,
+static const struct mt_callsite depth = {.id = 4,
+					 .class_ = MONTRACE_CLASS_COUNTER,
+					 .level = MONTRACE_INFO,
+					 .name = "depth",
+					 .target = "app",
+					 .file = "f.c",
+					 .function = "",
+					 .nfields = 1,
 					 .fields = {{"value", MONTRACE_TYPE_I64}}};
 
 /* ---- a recorder behind a check sink ---- */
@@ -54,7 +80,12 @@ static void rig_open(struct rig *r, const char *limits)
 	assert_int_equal(mt_flight_spec_parse(limits, &spec, NULL, NULL), 0);
 	assert_int_equal(mt_flight_new(&spec, &r->flight), 0);
 	assert_int_equal(mt_check_new(r->flight, false, &r->in), 0);
-	r->p = (struct mt_process){.pid = 10, .ppid = 1, .uid = 1000, .start = 5, .name = "app", .cmdline = "app -x",
+	r->p = (struct mt_process){.pid = 10,
+				   .ppid = 1,
+				   .uid = 1000,
+				   .start = 5,
+				   .name = "app",
+				   .cmdline = "app -x",
 				   .execution_id = "e1"};
 	r->t[0] = (struct mt_thread){.process = &r->p, .tid = 10, .start = 5, .name = "main"};
 	r->t[1] = (struct mt_thread){.process = &r->p, .tid = 11, .start = 6, .name = "worker"};
@@ -70,9 +101,11 @@ static void rig_close(struct rig *r)
 	r->in->ops->free(r->in);
 }
 
-static uint64_t begin_named(struct rig *r, unsigned t, uint64_t time, const struct mt_callsite *cs, struct mt_str name)
+static uint64_t begin_named(struct rig *r, unsigned t, uint64_t time, const struct mt_callsite *cs,
+			    struct mt_str name)
 {
-	struct mt_slice sl = {.thread = &r->t[t], .time = time, .cs = cs, .name = name, .key = ++r->key, .span = r->key};
+	struct mt_slice sl = {
+		.thread = &r->t[t], .time = time, .cs = cs, .name = name, .key = ++r->key, .span = r->key};
 
 	assert_int_equal(r->in->ops->begin(r->in, &sl), 0);
 	return sl.key;
@@ -85,8 +118,12 @@ static uint64_t begin(struct rig *r, unsigned t, uint64_t time)
 
 static void end(struct rig *r, unsigned t, uint64_t time, uint64_t key)
 {
-	struct mt_slice_end e = {
-		.thread = &r->t[t], .time = time, .cs = &plain, .name = S(plain.name), .key = key, .span = key};
+	struct mt_slice_end e = {.thread = &r->t[t],
+				 .time = time,
+				 .cs = &plain,
+				 .name = S(plain.name),
+				 .key = key,
+				 .span = key};
 
 	assert_int_equal(r->in->ops->end(r->in, &e), 0);
 }
@@ -94,13 +131,31 @@ static void end(struct rig *r, unsigned t, uint64_t time, uint64_t key)
 static void instant(struct rig *r, unsigned t, uint64_t time, const char *value, uint32_t len)
 {
 	struct mt_value v = {.type = MONTRACE_TYPE_STR, .s = {value, len}};
-	struct mt_instant i = {.thread = &r->t[t], .time = time, .cs = &text, .name = S("text"), .parent = 3,
-			       .nvalues = 1, .values = &v};
+	struct mt_instant i = {.thread = &r->t[t],
+			       .time = time,
+			       .cs = &text,
+			       .name = S("text"),
+			       .parent = 3,
+			       .nvalues = 1,
+			       .values = &v};
 
 	assert_int_equal(r->in->ops->instant(r->in, &i), 0);
 }
 
-/* The dump as a log; the check sink must find nothing wrong with it. */
+static void drop_marks(char *log)
+{
+	char *p = log, *end;
+
+	while (*p) {
+		end = strchr(p, '\n') + 1;
+		if (strncmp(p, "mark ", 5) == 0)
+			memmove(p, end, strlen(end) + 1);
+		else
+			p = end;
+	}
+}
+
+/* The dump as a log without marks; the check sink must find nothing wrong with it. */
 static char *dump(struct rig *r, uint64_t now)
 {
 	struct mt_sink *out;
@@ -110,6 +165,7 @@ static char *dump(struct rig *r, uint64_t now)
 	assert_int_equal(mt_flight_dump(r->flight, out, NULL, now), 0);
 	assert_null(mt_check_final(out));
 	log = strdup(mt_check_log(out) ? mt_check_log(out) : "");
+	drop_marks(log);
 	assert_int_equal(out->ops->free(out), 0);
 	return log;
 }
@@ -244,7 +300,7 @@ static void open_slices_keep_their_begin(void **state)
 			      "begin 10/10 @5 work #3 span=3\n"
 			      "end 10/10 @6 work #3 span=3 detach\n"
 			      "end 10/10 @6 work #1 span=1 detach\n"
-			      "gone 10/10\ngone 10\n");
+			      "gone 10/10\ngone 10 detach\n");
 	/* The dump has ended nothing: the recording goes on. */
 	end(&r, 0, 7, 3);
 	end(&r, 0, 8, a);
@@ -253,7 +309,7 @@ static void open_slices_keep_their_begin(void **state)
 			      "begin 10/10 @5 work #3 span=3\n"
 			      "end 10/10 @7 work #3 span=3 normal\n"
 			      "end 10/10 @8 work #1 span=1 normal\n"
-			      "gone 10/10\ngone 10\n");
+			      "gone 10/10\ngone 10 detach\n");
 	assert_int_equal(stats(&r).events, 3);
 	assert_int_equal(stats(&r).evicted, 4);
 	assert_int_equal(stats(&r).open, 1);
@@ -276,11 +332,11 @@ static void limit_by_time(void **state)
 	expect_dump(&r, 2001000,
 		    HEAD MAIN WORKER "instant 10/10 @1001000 text parent=3 s=\"b\"\n"
 				     "instant 10/11 @1001001 text parent=3 s=\"c\"\n"
-				     "gone 10/10\ngone 10/11\ngone 10\n");
+				     "gone 10/10\ngone 10/11\ngone 10 detach\n");
 	/* Time passes without events, in flush and in a dump. */
 	assert_int_equal(r.in->ops->flush(r.in, 2001001), 0);
 	assert_int_equal(stats(&r).events, 1);
-	expect_dump(&r, 9000000, HEAD "gone 10\n");
+	expect_dump(&r, 9000000, HEAD "gone 10 detach\n");
 	assert_int_equal(stats(&r).events, 0);
 	assert_int_equal(stats(&r).bytes, 0);
 	rig_close(&r);
@@ -363,6 +419,7 @@ static void values_names_and_flags_survive(void **state)
 		direct->ops->begin(direct, &sl);
 		direct->ops->end(direct, &e);
 		direct->ops->gone(direct, NULL, &r.t[0], 0);
+		r.p.end_reason = MT_END_DETACH;
 		direct->ops->gone(direct, &r.p, NULL, 0);
 		snprintf(want, sizeof(want), "%s", mt_check_log(direct));
 		assert_non_null(strstr(want, "reentered"));
@@ -387,7 +444,8 @@ static void values_names_and_flags_survive(void **state)
 static void losses_and_counters(void **state)
 {
 	struct rig r;
-	struct mt_count c = {.thread = &r.t[1], .time = 20, .cs = &depth, .value = {.type = MONTRACE_TYPE_I64, .i = -5}};
+	struct mt_count c = {
+		.thread = &r.t[1], .time = 20, .cs = &depth, .value = {.type = MONTRACE_TYPE_I64, .i = -5}};
 	struct mt_loss l = {.time = 10, .count = 7, .cause = "ring full"};
 
 	(void)state;
@@ -408,7 +466,7 @@ static void losses_and_counters(void **state)
 				"lost 10 @10 n=1099511627776\n"
 				"counter 10/11 @20 depth=-5\n"
 				"lost 10/11 @30 n=1\n"
-				"gone 10/11\ngone 10\n");
+				"gone 10/11\ngone 10 detach\n");
 	rig_close(&r);
 }
 
@@ -437,7 +495,7 @@ static void gone_ones_stay_while_needed(void **state)
 		    "process 10 name=app2 ppid=1 uid=1000 cmdline=app -x exec=e1\n"
 		    "thread 10/11 name=renamed\n"
 		    "begin 10/11 @10 work #1 span=1\nend 10/11 @20 work #1 span=1 normal\n"
-		    "gone 10/11\ngone 10\n");
+		    "gone 10/11\ngone 10 process status=9\n");
 	assert_int_equal(stats(&r).threads, 1);
 	assert_int_equal(stats(&r).processes, 1);
 	expect_dump(&r, 2000000, "");
@@ -560,7 +618,8 @@ static void more_open_slices_than_room(void **state)
 	log = dump(&r, 2000);
 	assert_non_null(strstr(log, "begin 10/10 @1024 text #1024 span=1024 cut\n"));
 	assert_null(strstr(log, "#1025 "));
-	assert_non_null(strstr(log, "end 10/10 @2000 text #1100 span=1100 detach\nend 10/10 @2000 text #1024 "));
+	assert_non_null(
+		strstr(log, "end 10/10 @2000 text #1100 span=1100 detach\nend 10/10 @2000 text #1024 "));
 	for (p = log; (p = strstr(p, " cut\n")); p++)
 		bare++;
 	assert_int_equal(bare, stats(&r).open_bare);
@@ -575,7 +634,8 @@ static void more_open_slices_than_room(void **state)
 	}
 	instant(&r, 0, 5000, "x", 1);
 	assert_int_equal(stats(&r).open, 0);
-	expect_dump(&r, 5001, HEAD MAIN "instant 10/10 @5000 text parent=3 s=\"x\"\ngone 10/10\ngone 10\n");
+	expect_dump(&r, 5001,
+		    HEAD MAIN "instant 10/10 @5000 text parent=3 s=\"x\"\ngone 10/10\ngone 10 detach\n");
 	for (k = 1; k <= 60; k++) {
 		sl.key = sl.span = 2000 + k;
 		sl.time = 6000 + k;
@@ -593,8 +653,14 @@ static void too_large_records_are_cut(void **state)
 				{.type = MONTRACE_TYPE_STR, .s = {value, 9000}},
 				{.type = MONTRACE_TYPE_I64, .i = 1}};
 	struct rig r;
-	struct mt_slice sl = {.thread = &r.t[0], .time = 5, .cs = &rich, .name = S("rich"), .key = 1, .span = 1,
-			      .nvalues = 3, .values = v};
+	struct mt_slice sl = {.thread = &r.t[0],
+			      .time = 5,
+			      .cs = &rich,
+			      .name = S("rich"),
+			      .key = 1,
+			      .span = 1,
+			      .nvalues = 3,
+			      .values = v};
 	char *log;
 
 	(void)state;
@@ -695,9 +761,10 @@ static void dump_says_why_and_where_it_starts(void **state)
 		const char *limits, *text;
 	} cases[] = {
 		{"1h,10,64K", "@40 snapshot\n"},
-		{"1h,2,64K", "@20 window starts here: older events have left (limit: events of 1h,2,64K)\n@40 snapshot\n"},
-		{"1ms,10,64K",
-		 "@2000000 window starts here: older events have left (limit: time of 1ms,10,64K)\n@40 snapshot\n"},
+		{"1h,2,64K", "@20 window starts here: older events have left (limit: events of "
+			     "1h,2,64K)\n@40 snapshot\n"},
+		{"1ms,10,64K", "@2000000 window starts here: older events have left (limit: time of "
+			       "1ms,10,64K)\n@40 snapshot\n"},
 	};
 	struct mt_flight_mark mark = {.text = "snapshot", .time = 40};
 	size_t i;
@@ -763,7 +830,7 @@ static void dump_in_the_past(void **state)
 	begin(&r, 0, 100);
 	expect_dump(&r, 50,
 		    HEAD MAIN "begin 10/10 @100 work #1 span=1\nend 10/10 @100 work #1 span=1 detach\n"
-			      "gone 10/10\ngone 10\n");
+			      "gone 10/10\ngone 10 detach\n");
 	rig_close(&r);
 }
 
@@ -779,10 +846,12 @@ struct op {
 
 static void tell_op(struct mt_sink *s, struct mt_thread *t, const struct op *o)
 {
-	struct mt_slice sl = {.thread = t, .time = o->time, .cs = &plain, .name = S("work"), .key = o->key, .span = o->key};
+	struct mt_slice sl = {
+		.thread = t, .time = o->time, .cs = &plain, .name = S("work"), .key = o->key, .span = o->key};
 	struct mt_slice_end e = {
 		.thread = t, .time = o->time, .cs = &plain, .name = S("work"), .key = o->key, .span = o->key};
-	struct mt_instant i = {.thread = t, .time = o->time, .cs = &text, .name = S("text"), .parent = o->key};
+	struct mt_instant i = {
+		.thread = t, .time = o->time, .cs = &text, .name = S("text"), .parent = o->key};
 
 	if (o->what == OP_BEGIN)
 		s->ops->begin(s, &sl);
@@ -836,6 +905,7 @@ static void tell_expected(struct mt_sink *s, struct rig *r, const struct op *ops
 	for (t = 0; t < 2; t++)
 		if (used[t] || base[t])
 			s->ops->gone(s, NULL, &r->t[t], 0);
+	r->p.end_reason = MT_END_DETACH;
 	s->ops->gone(s, &r->p, NULL, 0);
 }
 
@@ -860,7 +930,8 @@ static void any_window_is_what_the_whole_story_says(void **state)
 			char *got;
 
 			x = x * 1664525 + 1013904223;
-			*o = (struct op){.what = (x >> 10) % 3, .t = i < 2 ? i : (x >> 20) & 1, .time = 10 + i * 3};
+			*o = (struct op){
+				.what = (x >> 10) % 3, .t = i < 2 ? i : (x >> 20) & 1, .time = 10 + i * 3};
 			if (o->what == OP_END && !d[o->t])
 				o->what = OP_BEGIN;
 			if (o->what == OP_BEGIN)
@@ -984,7 +1055,8 @@ static const struct mt_sink_ops own_ops = {.process = own_process,
 
 static void tee_keeps_sink_data_apart(void **state)
 {
-	struct own a = {.sink = {&own_ops}}, b = {.sink = {&own_ops}, .rc = -EIO}, c = {.sink = {&own_ops}, .rc = -EPERM};
+	struct own a = {.sink = {&own_ops}}, b = {.sink = {&own_ops}, .rc = -EIO},
+		   c = {.sink = {&own_ops}, .rc = -EPERM};
 	struct marks m = {.sink = {&mark_ops}}; /* another set of slots */
 	struct mt_sink *inner[] = {&b.sink, &c.sink}, *all[3], *tee, *tee2;
 	struct mt_process p = {.name = "p", .cmdline = "", .execution_id = ""};
@@ -1039,7 +1111,8 @@ static void tee_with_a_recorder(void **state)
 	struct mt_process p = {.pid = 1, .name = "p", .cmdline = "", .execution_id = ""};
 	struct mt_thread t = {.process = &p, .tid = 1, .name = "t"};
 	struct mt_slice sl = {.thread = &t, .key = 1, .span = 1, .time = 5, .cs = &plain, .name = S("work")};
-	struct mt_slice_end e = {.thread = &t, .key = 1, .span = 1, .time = 9, .cs = &plain, .name = S("work")};
+	struct mt_slice_end e = {
+		.thread = &t, .key = 1, .span = 1, .time = 9, .cs = &plain, .name = S("work")};
 
 	(void)state;
 	assert_int_equal(mt_flight_new(&spec, &to[0]), 0);
@@ -1050,8 +1123,9 @@ static void tee_with_a_recorder(void **state)
 	tee->ops->begin(tee, &sl);
 	assert_int_equal(mt_check_new(NULL, true, &out), 0);
 	assert_int_equal(mt_flight_dump(to[0], out, NULL, 7), 0);
-	assert_string_equal(mt_check_log(out), "process 1 name=p\nthread 1/1 name=t\nbegin 1/1 @5 work #1 span=1\n"
-					       "end 1/1 @7 work #1 span=1 detach\ngone 1/1\ngone 1\n");
+	assert_string_equal(mt_check_log(out),
+			    "process 1 name=p\nthread 1/1 name=t\nbegin 1/1 @5 work #1 span=1\n"
+			    "end 1/1 @7 work #1 span=1 detach\ngone 1/1\ngone 1 detach\n");
 	assert_int_equal(out->ops->free(out), 0);
 	tee->ops->end(tee, &e);
 	tee->ops->gone(tee, NULL, &t, 10);

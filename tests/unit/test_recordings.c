@@ -22,22 +22,25 @@
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define S(text) ((struct mt_str){(text), (uint32_t)strlen(text)})
 
-#define SITE(id_, class__, level_, name_, n_, ...)                                                               \
-	{                                                                                                        \
-		.id = id_, .class_ = MONTRACE_CLASS_##class__, .level = MONTRACE_##level_, .line = 7, .nfields = n_, \
-		.name = name_, .target = "app::db", .file = "f.c", .function = "", .fields = {__VA_ARGS__}       \
+#define SITE(id_, class__, level_, name_, n_, ...)                                                    \
+	{                                                                                             \
+		.id = id_, .class_ = MONTRACE_CLASS_##class__, .level = MONTRACE_##level_, .line = 7, \
+		.nfields = n_, .name = name_, .target = "app::db", .file = "f.c", .function = "",     \
+		.fields = {                                                                           \
+			__VA_ARGS__                                                                   \
+		}                                                                                     \
 	}
 
-static const struct mt_callsite recording = SITE(1, RECORDING, INFO, "recording", 2, {"subject", MONTRACE_TYPE_STR},
-						 {"capacity", MONTRACE_TYPE_U64});
+static const struct mt_callsite recording = SITE(
+	1, RECORDING, INFO, "recording", 2, {"subject", MONTRACE_TYPE_STR}, {"capacity", MONTRACE_TYPE_U64});
 static const struct mt_callsite span = SITE(2, SPAN, INFO, "child", 0, {0});
 static const struct mt_callsite scope = SITE(3, SCOPE, INFO, "scope", 0, {0});
 static const struct mt_callsite event = SITE(4, EVENT, WARN, "tick", 1, {"i", MONTRACE_TYPE_U64});
-static const struct mt_callsite five = SITE(5, EVENT, ERROR, "five", 5, {"z", MONTRACE_TYPE_STR},
-					    {"b", MONTRACE_TYPE_I64}, {"a", MONTRACE_TYPE_F64},
-					    {"m", MONTRACE_TYPE_BOOL}, {"b", MONTRACE_TYPE_U64});
-static const struct mt_callsite message = SITE(6, EVENT, INFO, "event f.c:9", 2, {"message", MONTRACE_TYPE_DEBUG},
-					       {"k", MONTRACE_TYPE_STR});
+static const struct mt_callsite five =
+	SITE(5, EVENT, ERROR, "five", 5, {"z", MONTRACE_TYPE_STR}, {"b", MONTRACE_TYPE_I64},
+	     {"a", MONTRACE_TYPE_F64}, {"m", MONTRACE_TYPE_BOOL}, {"b", MONTRACE_TYPE_U64});
+static const struct mt_callsite message =
+	SITE(6, EVENT, INFO, "event f.c:9", 2, {"message", MONTRACE_TYPE_DEBUG}, {"k", MONTRACE_TYPE_STR});
 
 /* ---- a program ---- */
 
@@ -75,33 +78,51 @@ static void rig_close(struct rig *r)
 
 static void make(struct rig *r, const struct mt_callsite *cs, uint64_t number, uint64_t parent)
 {
-	struct mt_span_new n = {.process = &r->p, .time = ++r->time, .span = number, .parent = parent, .cs = cs};
+	struct mt_span_new n = {
+		.process = &r->p, .time = ++r->time, .span = number, .parent = parent, .cs = cs};
 
 	assert_int_equal(r->s->ops->span_new(r->s, &n), 0);
 }
 
 static void make_recording(struct rig *r, uint64_t number, const char *subject, uint64_t capacity)
 {
-	struct mt_value v[2] = {{.type = MONTRACE_TYPE_STR, .s = S(subject)}, {.type = MONTRACE_TYPE_U64, .u = capacity}};
-	struct mt_span_new n = {
-		.process = &r->p, .time = ++r->time, .span = number, .cs = &recording, .nvalues = 2, .values = v};
+	struct mt_value v[2] = {{.type = MONTRACE_TYPE_STR, .s = S(subject)},
+				{.type = MONTRACE_TYPE_U64, .u = capacity}};
+	struct mt_span_new n = {.process = &r->p,
+				.time = ++r->time,
+				.span = number,
+				.cs = &recording,
+				.nvalues = 2,
+				.values = v};
 
 	assert_int_equal(r->s->ops->span_new(r->s, &n), 0);
 }
 
-static void enter_as(struct rig *r, unsigned t, uint64_t number, uint64_t parent, const struct mt_callsite *cs,
-		     uint32_t flags)
+static void enter_as(struct rig *r, unsigned t, uint64_t number, uint64_t parent,
+		     const struct mt_callsite *cs, uint32_t flags)
 {
-	struct mt_slice sl = {.thread = &r->t[t], .time = ++r->time, .cs = cs, .name = S(cs->name), .key = ++r->key,
-			      .span = number, .parent = parent, .flags = flags};
+	struct mt_slice sl = {.thread = &r->t[t],
+			      .time = ++r->time,
+			      .cs = cs,
+			      .name = S(cs->name),
+			      .key = ++r->key,
+			      .span = number,
+			      .parent = parent,
+			      .flags = flags};
 
 	assert_int_equal(r->s->ops->begin(r->s, &sl), 0);
 }
 
-static void leave_as(struct rig *r, unsigned t, uint64_t number, const struct mt_callsite *cs, enum mt_end_reason reason)
+static void leave_as(struct rig *r, unsigned t, uint64_t number, const struct mt_callsite *cs,
+		     enum mt_end_reason reason)
 {
-	struct mt_slice_end e = {.thread = &r->t[t], .time = ++r->time, .cs = cs, .name = S(cs->name), .span = number,
-				 .reason = reason, .exit_status = reason == MT_END_PROCESS ? 11 : 0};
+	struct mt_slice_end e = {.thread = &r->t[t],
+				 .time = ++r->time,
+				 .cs = cs,
+				 .name = S(cs->name),
+				 .span = number,
+				 .reason = reason,
+				 .exit_status = reason == MT_END_PROCESS ? 11 : 0};
 
 	assert_int_equal(r->s->ops->end(r->s, &e), 0);
 }
@@ -124,8 +145,13 @@ static void close_span(struct rig *r, uint64_t number)
 static void tick(struct rig *r, unsigned t, uint64_t in, uint64_t i)
 {
 	struct mt_value v = {.type = MONTRACE_TYPE_U64, .u = i};
-	struct mt_instant e = {.thread = &r->t[t], .time = ++r->time, .cs = &event, .name = S("tick"), .parent = in,
-			       .nvalues = 1, .values = &v};
+	struct mt_instant e = {.thread = &r->t[t],
+			       .time = ++r->time,
+			       .cs = &event,
+			       .name = S("tick"),
+			       .parent = in,
+			       .nvalues = 1,
+			       .values = &v};
 
 	assert_int_equal(r->s->ops->instant(r->s, &e), 0);
 }
@@ -137,7 +163,8 @@ static int add_event(void *ctx, const struct mt_recorded *e)
 	char *text = ctx;
 	size_t at = strlen(text);
 
-	snprintf(text + at, 512 - at, "%s%" PRIu64 ":%" PRIu64, at ? " " : "", e->seq, e->nvalues ? e->values[0].u : 0);
+	snprintf(text + at, 512 - at, "%s%" PRIu64 ":%" PRIu64, at ? " " : "", e->seq,
+		 e->nvalues ? e->values[0].u : 0);
 	return 0;
 }
 
@@ -175,8 +202,11 @@ static int add_stack(void *ctx, const struct mt_recording_frame *f, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, 512 - at, "%s%s#%" PRIu64 "x%u", i ? "<" : at ? " | " : "", f[i].cs->name,
-				       f[i].span, f[i].entered);
+		at += (size_t)snprintf(text + at, 512 - at, "%s%s#%" PRIu64 "x%u",
+				       i    ? "<"
+				       : at ? " | "
+					    : "",
+				       f[i].cs->name, f[i].span, f[i].entered);
 	return 0;
 }
 
@@ -458,7 +488,8 @@ static void cap_min_2(void **state)
 	(void)state;
 	for (i = 0; i < N_OF(cases); i++) {
 		struct mt_value v[2] = {{.type = MONTRACE_TYPE_STR, .s = S("x")}, cases[i].v};
-		struct mt_span_new n = {.process = &r.p, .span = 1, .cs = &recording, .nvalues = 2, .values = v};
+		struct mt_span_new n = {
+			.process = &r.p, .span = 1, .cs = &recording, .nvalues = 2, .values = v};
 
 		rig_open(&r, NULL);
 		assert_int_equal(r.s->ops->span_new(r.s, &n), 0);
@@ -516,18 +547,26 @@ static void json_sorted_and_nonfinite(void **state)
 	static const struct {
 		double f;
 		const char *text;
-	} cases[] = {{NAN, "\"NaN\""}, {INFINITY, "\"inf\""}, {-INFINITY, "\"-inf\""}, {0.1, "0.1"}, {-0.0, "-0"},
-		     {1e300, "1e+300"}, {1.0 / 3, "0.33333333333333331"}};
+	} cases[] = {{NAN, "\"NaN\""}, {INFINITY, "\"inf\""}, {-INFINITY, "\"-inf\""},         {0.1, "0.1"},
+		     {-0.0, "-0"},     {1e300, "1e+300"},     {1.0 / 3, "0.33333333333333331"}};
 	struct mt_value v[5] = {{.type = MONTRACE_TYPE_STR, .s = S("q\"\\\n\x1b\xff\xc3\xa9")},
 				{.type = MONTRACE_TYPE_I64, .i = -1},
 				{.type = MONTRACE_TYPE_F64},
 				{.type = MONTRACE_TYPE_BOOL, .u = 1},
 				{.type = MONTRACE_TYPE_U64, .u = UINT64_MAX}};
-	struct mt_field extra[2] = {{{"ab", 2}, {.type = MONTRACE_TYPE_I64, .i = 5}},
-				    {{"gone", 4}, {.type = MONTRACE_TYPE_I64, .missing = true, .s = {"x", 1}}}};
+	struct mt_field extra[2] = {
+		{{"ab", 2}, {.type = MONTRACE_TYPE_I64, .i = 5}},
+		{{"gone", 4}, {.type = MONTRACE_TYPE_I64, .missing = true, .s = {"x", 1}}}};
 	struct rig r;
-	struct mt_instant e = {.thread = &r.t[0], .time = 123456789, .cs = &five, .name = S("five"), .parent = 2,
-			       .nvalues = 5, .values = v, .nextra = 2, .extra = extra};
+	struct mt_instant e = {.thread = &r.t[0],
+			       .time = 123456789,
+			       .cs = &five,
+			       .name = S("five"),
+			       .parent = 2,
+			       .nvalues = 5,
+			       .values = v,
+			       .nextra = 2,
+			       .extra = extra};
 	char want[1024];
 	size_t i;
 
@@ -542,8 +581,10 @@ static void json_sorted_and_nonfinite(void **state)
 			 "{\"timestamp\":\"2026-01-02T01:04:05.123456789Z\",\"seq\":%zu,\"level\":\"ERROR\","
 			 "\"target\":\"app::db\",\"name\":\"five\",\"fields\":{\"a\":%s,\"ab\":5,"
 			 "\"b\":18446744073709551615,\"gone\":null,\"m\":true,"
-			 "\"z\":\"q\\\"\\\\\\u000a\\u001b\xef\xbf\xbd\xc3\xa9\"},\"subject\":\"<job 7>\",\"recording\":1,"
-			 "\"span\":2,\"span_name\":\"child\",\"thread\":\"main\",\"pid\":10,\"tid\":10,\"file\":\"f.c\","
+			 "\"z\":\"q\\\"\\\\\\u000a\\u001b\xef\xbf\xbd\xc3\xa9\"},\"subject\":\"<job "
+			 "7>\",\"recording\":1,"
+			 "\"span\":2,\"span_name\":\"child\",\"thread\":\"main\",\"pid\":10,\"tid\":10,"
+			 "\"file\":\"f.c\","
 			 "\"line\":7}",
 			 i, cases[i].text);
 		assert_string_equal(line_of(&r, true), want);
@@ -556,9 +597,16 @@ static void text_line(void **state)
 	struct mt_value v[2] = {{.type = MONTRACE_TYPE_DEBUG, .s = S("bad \x1b[31mrequest\n")},
 				{.type = MONTRACE_TYPE_STR, .s = S("v\x9b"), .cut = true, .full_len = 9}};
 	struct rig r;
-	struct mt_instant e = {.thread = &r.t[1], .time = 123456789, .cs = &message, .name = S("event f.c:9"),
-			       .parent = 1, .flags = MT_SLICE_CUT, .nvalues = 2, .values = v};
-	struct mt_instant none = {.thread = &r.t[0], .time = 123456789, .cs = &five, .name = S("five\x07"), .parent = 1};
+	struct mt_instant e = {.thread = &r.t[1],
+			       .time = 123456789,
+			       .cs = &message,
+			       .name = S("event f.c:9"),
+			       .parent = 1,
+			       .flags = MT_SLICE_CUT,
+			       .nvalues = 2,
+			       .values = v};
+	struct mt_instant none = {
+		.thread = &r.t[0], .time = 123456789, .cs = &five, .name = S("five\x07"), .parent = 1};
 
 	(void)state;
 	setenv("TZ", "XXX-1", 1);
@@ -566,12 +614,12 @@ static void text_line(void **state)
 	rig_open(&r, NULL);
 	make_recording(&r, 1, "job\t7", 2);
 	r.s->ops->instant(r.s, &e);
-	assert_string_equal(line_of(&r, false), "I 02:04:05.123456 <job\xef\xbf\xbd"
-						   "7> bad \xef\xbf\xbd[31mrequest\xef\xbf\xbd k=v\xef\xbf\xbd... ... (11)");
-	r.s->ops->instant(r.s, &none);
 	assert_string_equal(line_of(&r, false),
-			    "E 02:04:05.123456 <job\xef\xbf\xbd"
-			    "7> five\xef\xbf\xbd (main)");
+			    "I 02:04:05.123456 <job\xef\xbf\xbd"
+			    "7> bad \xef\xbf\xbd[31mrequest\xef\xbf\xbd k=v\xef\xbf\xbd... ... (11)");
+	r.s->ops->instant(r.s, &none);
+	assert_string_equal(line_of(&r, false), "E 02:04:05.123456 <job\xef\xbf\xbd"
+						"7> five\xef\xbf\xbd (main)");
 	rig_close(&r);
 }
 
@@ -598,7 +646,8 @@ static void stale_fields_not_leaked(void **state)
 		e.nvalues = n == 5 ? 0 : 1;
 		e.cs = &five;
 		r.s->ops->instant(r.s, &e);
-		assert_non_null(strstr(line_of(&r, true), n == 5 ? "\"fields\":{}" : "\"fields\":{\"z\":\"secret\"}"));
+		assert_non_null(strstr(line_of(&r, true),
+				       n == 5 ? "\"fields\":{}" : "\"fields\":{\"z\":\"secret\"}"));
 	}
 	rig_close(&r);
 }
@@ -651,7 +700,7 @@ static void snapshot_on_target_death_keeps_64(void **state)
 		uint32_t status;
 		const char *want;
 	} cases[] = {
-		{MT_END_PROCESS, 0, "1:job:ended"},  {MT_END_PROCESS, 9, "1:job:failed"},
+		{MT_END_PROCESS, 0, "1:job:ended"},    {MT_END_PROCESS, 9, "1:job:failed"},
 		{MT_END_PROCESS, 256, "1:job:failed"}, {MT_END_EXEC, 0, "1:job:ended"},
 		{MT_END_DETACH, 0, "1:job:ended"},
 	};
@@ -737,9 +786,11 @@ static void quiet_subjects_keep_theirs(void **state)
 	uint32_t n[2] = {0};
 	static const struct mt_recordings_opts opts = {.max_bytes = 256 << 10};
 	char value[1000];
-	struct mt_value v[2] = {{.type = MONTRACE_TYPE_DEBUG, .s = {value, 1000}}, {.type = MONTRACE_TYPE_STR, .s = {"", 0}}};
+	struct mt_value v[2] = {{.type = MONTRACE_TYPE_DEBUG, .s = {value, 1000}},
+				{.type = MONTRACE_TYPE_STR, .s = {"", 0}}};
 	struct rig r;
-	struct mt_instant e = {.thread = &r.t[0], .time = 1, .cs = &message, .name = S("m"), .nvalues = 2, .values = v};
+	struct mt_instant e = {
+		.thread = &r.t[0], .time = 1, .cs = &message, .name = S("m"), .nvalues = 2, .values = v};
 	uint64_t i;
 
 	(void)state;
@@ -827,14 +878,16 @@ static void tail_by_subject_and_time(void **state)
 	tick(&r, 1, 1, 5);
 	expect_recordings(&r, "job ?", "1:job 1:live 2:job 2:closed");
 	assert_int_equal(mt_recordings_tail(r.s, &o, copy, buf, &left), 0);
-	assert_string_equal(buf, "W 00:00:00.000001 <job 2> tick i=2 (main)\nW 00:00:00.000001 <job 2> tick i=4 (main)\n"
-				 "W 00:00:00.000001 <job 1> tick i=5 (11)");
+	assert_string_equal(
+		buf, "W 00:00:00.000001 <job 2> tick i=2 (main)\nW 00:00:00.000001 <job 2> tick i=4 (main)\n"
+		     "W 00:00:00.000001 <job 1> tick i=5 (11)");
 	assert_int_equal(left, 0);
 	/* Not enough room: the newest count. */
 	o.max_bytes = 90;
 	buf[0] = '\0';
 	assert_int_equal(mt_recordings_tail(r.s, &o, copy, buf, &left), 0);
-	assert_string_equal(buf, "W 00:00:00.000001 <job 2> tick i=4 (main)\nW 00:00:00.000001 <job 1> tick i=5 (11)");
+	assert_string_equal(
+		buf, "W 00:00:00.000001 <job 2> tick i=4 (main)\nW 00:00:00.000001 <job 1> tick i=5 (11)");
 	assert_int_equal(left, 1);
 	o.n = 0;
 	buf[0] = '\0';

@@ -18,12 +18,25 @@
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define S(text) ((struct mt_str){(text), (uint32_t)strlen(text)})
 
-static const struct mt_callsite query = {.id = 1, .class_ = MONTRACE_CLASS_SPAN, .level = MONTRACE_INFO, .name = "query",
-					 .target = "app::db", .file = "f.c", .function = ""};
-static const struct mt_callsite reply = {.id = 2, .class_ = MONTRACE_CLASS_EVENT, .level = MONTRACE_WARN, .name = "reply",
-					 .target = "app", .file = "f.c", .function = "", .nfields = 5,
-					 .fields = {{"code", MONTRACE_TYPE_I64}, {"size", MONTRACE_TYPE_U64},
-						    {"load", MONTRACE_TYPE_F64}, {"ok", MONTRACE_TYPE_BOOL},
+static const struct mt_callsite query = {.id = 1,
+					 .class_ = MONTRACE_CLASS_SPAN,
+					 .level = MONTRACE_INFO,
+					 .name = "query",
+					 .target = "app::db",
+					 .file = "f.c",
+					 .function = ""};
+static const struct mt_callsite reply = {.id = 2,
+					 .class_ = MONTRACE_CLASS_EVENT,
+					 .level = MONTRACE_WARN,
+					 .name = "reply",
+					 .target = "app",
+					 .file = "f.c",
+					 .function = "",
+					 .nfields = 5,
+					 .fields = {{"code", MONTRACE_TYPE_I64},
+						    {"size", MONTRACE_TYPE_U64},
+						    {"load", MONTRACE_TYPE_F64},
+						    {"ok", MONTRACE_TYPE_BOOL},
 						    {"path", MONTRACE_TYPE_STR}}};
 
 static struct mt_trigger *parsed(const char *text)
@@ -44,10 +57,22 @@ static void glob_table(void **state)
 		const char *pattern, *text;
 		bool want;
 	} cases[] = {
-		{"", "", true},	     {"", "a", false},	   {"a", "", false},	 {"*", "", true},
-		{"*", "abc", true},  {"a*c", "abbc", true}, {"a*c", "abbcd", false}, {"?", "a", true},
-		{"?", "", false},    {"a?c", "abc", true},  {"**b*", "aab", true},   {"*ab*ab", "ababab", true},
-		{"*ab*ab", "abba", false}, {"abc", "abd", false}, {"a*", "b", false}, {"*.c", "f.h.c", true},
+		{"", "", true},
+		{"", "a", false},
+		{"a", "", false},
+		{"*", "", true},
+		{"*", "abc", true},
+		{"a*c", "abbc", true},
+		{"a*c", "abbcd", false},
+		{"?", "a", true},
+		{"?", "", false},
+		{"a?c", "abc", true},
+		{"**b*", "aab", true},
+		{"*ab*ab", "ababab", true},
+		{"*ab*ab", "abba", false},
+		{"abc", "abd", false},
+		{"a*", "b", false},
+		{"*.c", "f.h.c", true},
 	};
 	size_t i;
 
@@ -161,8 +186,8 @@ static void events_by_level(void **state)
 		const char *text;
 		unsigned from, to; /* levels that match */
 	} cases[] = {
-		{"event level >= error", 5, 5}, {"event level>=warn", 4, 5}, {"event level > info", 4, 5},
-		{"event level = debug", 2, 2},	{"event level == debug", 2, 2}, {"event level <= info", 1, 3},
+		{"event level >= error", 5, 5}, {"event level>=warn", 4, 5},    {"event level > info", 4, 5},
+		{"event level = debug", 2, 2},  {"event level == debug", 2, 2}, {"event level <= info", 1, 3},
 		{"event level < trace", 9, 9},
 	};
 	struct mt_callsite cs = reply;
@@ -231,7 +256,7 @@ static void events_by_field(void **state)
 		{"event reply none != 1", false}, /* not there is not different */
 		{"event reply late = 7", true},
 		{"event reply gone != 7", false},
-		{"event reply cut = abc", false},	/* may go on */
+		{"event reply cut = abc", false}, /* may go on */
 		{"event reply cut != abc", false},
 		{"event reply cut != abd", true},
 		{"event reply cut != abcdef", false},
@@ -307,7 +332,8 @@ static void end(struct mt_sink *s, uint64_t time, uint64_t key, const char *name
 
 static void the_sink_fires(void **state)
 {
-	static const char *const texts[] = {"span query > 50ms", "span sel* >= 10ms", "event level >= warn", "lost > 4"};
+	static const char *const texts[] = {"span query > 50ms", "span sel* >= 10ms", "event level >= warn",
+					    "lost > 4"};
 	struct mt_instant e = {.time = 7, .cs = &reply, .name = S("bad\x1b[0m")};
 	struct mt_loss l = {.time = 8, .count = 3, .cause = ""};
 	struct mt_trigger_stats st;

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: (BSD-3-Clause OR GPL-2.0-only) */
+/*
+ * Hits of foreign USDT sites -> the records that a montrace callsite would have made. Part of montrace.bpf.c.
+ *
+ * The idea: one program for all sites. What a site's operands are and what becomes of them says its plan
+ * (shared.h), looked up by the cookie. The records are laid out in a buffer of the thread's own, then copied
+ * into a ring slot of a fitting class: text is of unknown length until it is read, and slots must be reserved
+ * before.
+ *
+ * Invariants
+ *  F1  B1 and B2 hold. A hit that the predicate turns away has no number: for this thread it did not happen.
+ *  F2  The buffer is the thread's: a thread makes one hit at a time, and reading memory fires no probe.
+ *  F3  All indices are masked, all lengths bounded, whatever plan or target say. No loop over text.
+ *  F4  A value that cannot be read is marked as missing, with the reason in its place. Never another value.
+ *  F5  Texts and memory are read without faulting first. Where faulting is allowed (sleepable programs), a page
+ *      that is not there is touched and the read is done again.
+ *
+ * Example: 8@%rdi 4@-20(%rbp), wanted as text and number: ops {di, +0}, {bp - 20, deref, 4 bytes}; values
+ * {address, n}; the text is read at the address, behind the values; the record has 24 + 16 + its length.
+ *
+ * Not here: what an operand's text means, which sites there are (usdt_*.c, attach_foreign.c).
+ */
+#ifndef MT_FOREIGN_H
+#define MT_FOREIGN_H
+
+#define MAX_TEXT 1024  /* MONTRACE_MAX_TEXT */
+#define TEXT_END 4064  /* RECORD_MAX less the second record, less what fills up to 8 */
+#define KIND_SPAN_NEW 3
+#define KIND_SPAN_ENTER 4
+#define KIND_SPAN_CLOSE 6
+#define RF_CUT_TEXT 8  /* MONTRACE_RF_CUT_TEXT */
+
+struct record {
+	__u16 size;
+	__u8 kind;
+	__u8 nfields;
+	__u32 flags;
+	__u64 span;
+	__u64 parent;
+};
+
+struct nest {
+	__u32 spec;  /* 0 = free */
+	__u32 depth; /* begins without their ends yet */
+	__u64 bits;  /* what the predicate said of the innermost 64; the last is bit 0 */
+};
+
+struct scratch {
+	__u64 regs[64]; /* struct pt_regs; what is behind it stays 0 */
+	__u64 vals[MT_PLAN_OPS];
+	__u8 missing[MT_PLAN_OPS];
+	__u64 site; /* address of the site */
+	__u64 fs, gs32;
+	__u64 cmp[MT_PLAN_TEXT / 8 + 1];
+	struct nest nest[MT_PLAN_NEST];
+	__u32 end; /* bytes of buf in use */
+	__u32 flags;
+	union {
+		struct record rec;
+		__u64 words[3 + MT_PLAN_FIELDS];
+		char buf[4096 + MAX_TEXT + 64];
+	};
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* By site number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MT_MAX_PLANS);
+	__type(key, __u32);
+	__type(value, struct mt_plan);
+} plans SEC(".maps");
+
+/* ---- Reading -------------------------------------------------------------------------------------- */
+
+static __always_inline long read_user(void *to, __u32 size, __u64 from, bool may_fault)
+{
+	long r = bpf_probe_read_user(to, size, (const void *)from);
+
+	if (r && may_fault)
+		r = bpf_copy_from_user(to, size, (const void *)from); /* F5 */
+	return r;
+}
+
+/* Length with the NUL; or an error. */
+static __always_inline long read_text(void *to, __u32 size, __u64 from, bool may_fault)
+{
+	long r = bpf_probe_read_user_str(to, size, (const void *)from);
+	char c;
+
+	if (r >= 0 || !may_fault)
+		return r;
+	/* size is less than a page: two pages at most. The text may end before the second. */
+	if (bpf_copy_from_user(&c, 1, (const void *)from))
+		return r;
+	bpf_copy_from_user(&c, 1, (const void *)(from + size - 1));
+	return bpf_probe_read_user_str(to, size, (const void *)from);
+}
+
+static __always_inline int operand(struct scratch *s, const struct mt_plan *p, __u32 i, bool may_fault)
+{
+	const struct mt_plan_op *op = &p->ops[i & (MT_PLAN_OPS - 1)];
+	__u64 v = op->disp, x, raw[2] = {};
+	__u8 flags = op->flags, missing = op->missing;
+	__u32 cut = 64 - 8 * (op->size & 15);
+
+	if (flags & MT_OP_SITE)
+		v += s->site;
+	if (flags & MT_OP_FS)
+		v += s->fs;
+	if (flags & MT_OP_GS32)
+		v += s->gs32;
+	v += s->regs[op->base & 63];
+	x = s->regs[op->index & 63];
+	if (flags & MT_OP_INDEX_S32)
+		x = (__s64)(__s32)x;
+	if (flags & MT_OP_INDEX_U32)
+		x = (__u32)x;
+	v += x << (op->scale & 7);
+	if (flags & MT_OP_ADDR32)
+		v = (__u32)v;
+	if ((flags & MT_OP_DEREF) && !missing) {
+		if (read_user(raw, op->size & 15, v, may_fault))
+			missing = MT_MISSING_UNREADABLE;
+		v = raw[0];
+	}
+	v >>= op->shift & 63;
+	v <<= cut & 63;
+	s->vals[i & (MT_PLAN_OPS - 1)] = flags & MT_OP_SIGNED ? (__u64)((__s64)v >> (cut & 63)) : v >> (cut & 63);
+	s->missing[i & (MT_PLAN_OPS - 1)] = missing;
+	return 0;
+}
+
+/* Global functions: verified once each, not once per call. */
+__noinline int mt_operand_n(struct scratch *s, const struct mt_plan *p, __u32 i)
+{
+	return s && p ? operand(s, p, i, false) : 0;
+}
+
+__noinline int mt_operand_s(struct scratch *s, const struct mt_plan *p, __u32 i)
+{
+	return s && p ? operand(s, p, i, true) : 0;
+}
+
+/* ---- Fields --------------------------------------------------------------------------------------- */
+
+static __always_inline void set_text(struct scratch *s, __u32 k, __u32 stored, __u64 full)
+{
+	if (full > 0xffffffff)
+		full = 0xffffffff;
+	if (full > stored)
+		s->flags |= RF_CUT_TEXT;
+	s->words[3 + (k & 15)] = s->end | (__u64)stored << 16 | full << 32;
+	s->end += stored;
+}
+
+/* The text of field k at ptr, its length in op `len` or up to the NUL. Returns why not. */
+static __always_inline __u8 text(struct scratch *s, __u32 k, __u64 ptr, __u32 len_op, bool may_fault)
+{
+	__u32 end = s->end & 4095, room = end < TEXT_END ? TEXT_END - end : 0, n;
+	__u64 full;
+	long r;
+
+	n = room < MAX_TEXT ? room : MAX_TEXT;
+	if (!ptr) {
+		__builtin_memcpy(s->buf + end, "(null)", 6);
+		set_text(s, k, n < 6 ? n : 6, 6);
+		return 0;
+	}
+	if (len_op != MT_NO_OP) {
+		if (s->missing[len_op & 15])
+			return s->missing[len_op & 15];
+		full = s->vals[len_op & 15];
+		if ((__s64)full < 0)
+			return MT_MISSING_LENGTH;
+		if (full < n)
+			n = full;
+		if (n > MAX_TEXT)
+			return MT_MISSING_LENGTH;
+		if (read_user(s->buf + end, n, ptr, may_fault))
+			return MT_MISSING_UNREADABLE;
+		set_text(s, k, n, full);
+		return 0;
+	}
+	/* One byte more than is stored, and the NUL: then what fits exactly is not taken for cut. */
+	r = read_text(s->buf + end, n + 2, ptr, may_fault);
+	if (r < 1 || r > MAX_TEXT + 2)
+		return MT_MISSING_UNREADABLE;
+	full = r - 1;
+	set_text(s, k, full < n ? full : n, full);
+	return 0;
+}
+
+static __always_inline int field(struct scratch *s, const struct mt_plan *p, __u32 k, bool may_fault)
+{
+	const struct mt_plan_field *f = &p->fields[k & 15];
+	__u8 missing = s->missing[f->op & 15];
+
+	if (!missing && f->kind == MT_FIELD_TEXT)
+		missing = text(s, k, s->vals[f->op & 15], f->len_op, may_fault);
+	else if (!missing)
+		s->words[3 + (k & 15)] = s->vals[f->op & 15];
+	if (missing) {
+		s->words[3 + (k & 15)] = missing;
+		s->flags |= 0x10000u << (k & 15);
+	}
+	return 0;
+}
+
+__noinline int mt_field_n(struct scratch *s, const struct mt_plan *p, __u32 k)
+{
+	return s && p ? field(s, p, k, false) : 0;
+}
+
+__noinline int mt_field_s(struct scratch *s, const struct mt_plan *p, __u32 k)
+{
+	return s && p ? field(s, p, k, true) : 0;
+}
+
+/* ---- Predicates ----------------------------------------------------------------------------------- */
+
+static __always_inline bool compare(__u8 cmp, __u8 is_signed, __u64 a, __u64 b)
+{
+	if (is_signed) { /* order-preserving: then all are unsigned */
+		a ^= 1ull << 63;
+		b ^= 1ull << 63;
+	}
+	switch (cmp) {
+	case MT_CMP_ALWAYS:
+		return true;
+	case MT_CMP_EQ:
+		return a == b;
+	case MT_CMP_NE:
+		return a != b;
+	case MT_CMP_LT:
+		return a < b;
+	case MT_CMP_LE:
+		return a <= b;
+	case MT_CMP_GT:
+		return a > b;
+	case MT_CMP_GE:
+		return a >= b;
+	}
+	return false;
+}
+
+static __always_inline bool compare_text(struct scratch *s, const struct mt_plan *p,
+					 const struct mt_plan_test *t, __u64 ptr, bool may_fault)
+{
+	const __u64 *want = (const __u64 *)p->texts[t->text & 1];
+	__u64 diff = 0;
+	int i;
+
+	for (i = 0; i < MT_PLAN_TEXT / 8 + 1; i++)
+		s->cmp[i] = 0;
+	if (read_text(s->cmp, MT_PLAN_TEXT + 1, ptr, may_fault) < 0)
+		return false;
+	for (i = 0; i < MT_PLAN_TEXT / 8; i++)
+		diff |= s->cmp[i] ^ want[i];
+	return (diff == 0) == (t->cmp == MT_CMP_TEXT_EQ);
+}
+
+static __always_inline int test(struct scratch *s, const struct mt_plan *p, __u32 i, bool may_fault)
+{
+	const struct mt_plan_test *t = &p->tests[i & (MT_PLAN_TESTS - 1)];
+
+	if (t->cmp != MT_CMP_ALWAYS && s->missing[t->op & 15])
+		return 0;
+	if (t->cmp == MT_CMP_TEXT_EQ || t->cmp == MT_CMP_TEXT_NE)
+		return compare_text(s, p, t, s->vals[t->op & 15], may_fault);
+	return compare(t->cmp, t->signed_, s->vals[t->op & 15], t->value);
+}
+
+__noinline int mt_test_n(struct scratch *s, const struct mt_plan *p, __u32 i)
+{
+	return s && p ? test(s, p, i, false) : 0;
+}
+
+__noinline int mt_test_s(struct scratch *s, const struct mt_plan *p, __u32 i)
+{
+	return s && p ? test(s, p, i, true) : 0;
+}
+
+/* Begin of a span with a predicate: its end will be asked for what was said here. */
+__noinline int mt_nest_push(struct scratch *s, __u32 spec, __u32 yes)
+{
+	int i;
+
+	if (!s)
+		return 0;
+	for (i = 0; i < MT_PLAN_NEST; i++) {
+		if (s->nest[i].depth && s->nest[i].spec != spec)
+			continue;
+		if (!s->nest[i].depth)
+			s->nest[i].bits = 0;
+		s->nest[i].spec = spec;
+		s->nest[i].bits = s->nest[i].bits << 1 | (yes & 1);
+		s->nest[i].depth++;
+		return 0;
+	}
+	return 0;
+}
+
+/* What the predicate said at the begin; yes if that was not seen. */
+__noinline int mt_nest_pop(struct scratch *s, __u32 spec)
+{
+	int i, yes;
+
+	if (!s)
+		return 1;
+	for (i = 0; i < MT_PLAN_NEST; i++) {
+		if (!s->nest[i].depth || s->nest[i].spec != spec)
+			continue;
+		yes = s->nest[i].bits & 1;
+		s->nest[i].bits = s->nest[i].bits >> 1 | 1ull << 63; /* deeper than 64: yes */
+		s->nest[i].depth--;
+		return yes;
+	}
+	return 1;
+}
+
+/* ---- A hit ---------------------------------------------------------------------------------------- */
+
+static __always_inline void read_registers(struct scratch *s, struct pt_regs *ctx, struct task_struct *t,
+					   const struct mt_plan *p)
+{
+#if defined(__TARGET_ARCH_x86)
+	bpf_probe_read_kernel(s->regs, sizeof(struct pt_regs), ctx);
+	s->site = s->regs[16]; /* ip */
+	if (p->flags & MT_PLAN_THREAD_BASE) {
+		__u32 n = (__u32)BPF_CORE_READ(t, thread.gsindex) / 8 - 12; /* the kernel's 3 slots start there */
+		__u64 d = 0;
+
+		s->fs = BPF_CORE_READ(t, thread.fsbase);
+		n = n < 3 ? n : 0;
+		bpf_probe_read_kernel(&d, sizeof(d), (const char *)__builtin_preserve_access_index(&t->thread.tls_array) + 8 * n);
+		s->gs32 = (d >> 16 & 0xffffff) | (d >> 32 & 0xff000000);
+	}
+#else
+	bpf_probe_read_kernel(s->regs, 33 * 8, ctx);
+	s->site = s->regs[32]; /* pc */
+#endif
+}
+
+static __always_inline __u64 span_id(__u64 key, __u64 salt)
+{
+	__u64 id = (key ^ salt) * 0x9e3779b97f4a7c15ull;
+
+	id ^= id >> 29; /* both steps can be undone: different keys have different ids */
+	return id ? id : 1;
+}
+
+/* Closes the record in the buffer; a span that begins gets its second one. Returns the bytes of both. */
+static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
+{
+	__u32 end = s->end & 4095;
+	struct record *enter;
+
+	*(__u64 *)(s->buf + end) = 0;
+	end = (end + 7) & 4088;
+	s->rec.size = end;
+	s->rec.kind = p->kind;
+	s->rec.nfields = p->nfields;
+	s->rec.flags = s->flags;
+	s->rec.span = 0;
+	s->rec.parent = 0;
+	if (!(p->flags & MT_PLAN_SPAN))
+		return end;
+	s->rec.span = span_id(s->vals[p->key & 15], p->salt);
+	if (p->kind != KIND_SPAN_NEW)
+		return end;
+	enter = (struct record *)(s->buf + (end & 4088));
+	enter->size = sizeof(*enter);
+	enter->kind = KIND_SPAN_ENTER;
+	enter->nfields = 0;
+	enter->flags = 0;
+	enter->span = s->rec.span;
+	enter->parent = 0;
+	return end + sizeof(*enter);
+}
+
+#define PUT_FOREIGN(max)                                                                          \
+	do {                                                                                      \
+		struct {                                                                          \
+			struct mt_wire head;                                                      \
+			__u8 data[max];                                                           \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(struct mt_wire) + (max), 0);             \
+		if (!r) {                                                                         \
+			count_lost(MT_LOST_RING);                                                 \
+			return 0;                                                                 \
+		}                                                                                 \
+		head(&r->head, t, MT_WIRE_FOREIGN, sizeof(struct mt_wire) + size);                \
+		r->head.flags = MT_WIRE_F_SEQ;                                                    \
+		r->head.site = site;                                                              \
+		r->head.seq = seq;                                                                \
+		bpf_probe_read_kernel(r->data, size, s->buf);                                     \
+		bpf_ringbuf_submit(r, wake_flags(seq));                                            \
+		return 0;                                                                         \
+	} while (0)
+
+static __always_inline bool wanted(struct scratch *s, const struct mt_plan *p, bool may_fault)
+{
+	bool any = false, all = true;
+	__u32 i;
+
+	if (!p->ntests)
+		return !(p->flags & MT_PLAN_NEST_POP) || mt_nest_pop(s, p->spec);
+	for (i = 0; i < MT_PLAN_TESTS; i++) {
+		if (i >= p->ntests)
+			break;
+		if (p->tests[i].alt) {
+			any |= all;
+			all = true;
+		}
+		if (!(may_fault ? mt_test_s(s, p, i) : mt_test_n(s, p, i)))
+			all = false;
+	}
+	any |= all;
+	if (p->flags & MT_PLAN_NEST_PUSH)
+		mt_nest_push(s, p->spec, any);
+	return any;
+}
+
+static __always_inline int foreign_hit(struct pt_regs *ctx, bool may_fault)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct thread_state *st = traced_thread(t);
+	__u32 i, site, size;
+	struct mt_plan *p;
+	struct scratch *s;
+	__u64 seq;
+
+	if (!st)
+		return 0;
+	site = bpf_get_attach_cookie(ctx);
+	p = bpf_map_lookup_elem(&plans, &site);
+	s = bpf_task_storage_get(&scratches, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!p || !s) {
+		st->seq++;
+		count_lost(MT_LOST_STATE);
+		return 0;
+	}
+	if (p->nops)
+		read_registers(s, ctx, t, p);
+	for (i = 0; i < MT_PLAN_OPS; i++) {
+		if (i >= p->nops)
+			break;
+		if (may_fault)
+			mt_operand_s(s, p, i);
+		else
+			mt_operand_n(s, p, i);
+	}
+	if (!wanted(s, p, may_fault)) /* F1 */
+		return 0;
+	seq = st->seq++;
+	if ((p->flags & MT_PLAN_SPAN) && s->missing[p->key & 15]) {
+		count_lost(MT_LOST_READ);
+		return 0;
+	}
+	s->flags = 0;
+	s->end = sizeof(struct record) + 8 * (p->nfields & 31);
+	for (i = 0; i < MT_PLAN_FIELDS; i++) {
+		if (i >= p->nfields)
+			break;
+		if (may_fault)
+			mt_field_s(s, p, i);
+		else
+			mt_field_n(s, p, i);
+	}
+	size = lay_out(s, p);
+	if (size <= 32)
+		PUT_FOREIGN(32);
+	if (size <= 64)
+		PUT_FOREIGN(64);
+	if (size <= 128)
+		PUT_FOREIGN(128);
+	if (size <= 256)
+		PUT_FOREIGN(256);
+	if (size <= 1024)
+		PUT_FOREIGN(1024);
+	if (size <= 4096)
+		PUT_FOREIGN(4096);
+	return 0;
+}
+
+SEC("uprobe.multi")
+int mt_foreign_multi(struct pt_regs *ctx)
+{
+	return foreign_hit(ctx, false);
+}
+
+SEC("uprobe.multi.s")
+int mt_foreign_multi_s(struct pt_regs *ctx)
+{
+	return foreign_hit(ctx, true);
+}
+
+SEC("uprobe")
+int mt_foreign_single(struct pt_regs *ctx)
+{
+	return foreign_hit(ctx, false);
+}
+
+SEC("uprobe.s")
+int mt_foreign_single_s(struct pt_regs *ctx)
+{
+	return foreign_hit(ctx, true);
+}
+
+#endif
