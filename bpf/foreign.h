@@ -29,6 +29,7 @@
 #define KIND_SPAN_ENTER 4
 #define KIND_SPAN_CLOSE 6
 #define RF_CUT_TEXT 8  /* MONTRACE_RF_CUT_TEXT */
+#define RF_LEFT 64     /* MONTRACE_RF_LEFT */
 
 struct record {
 	__u16 size;
@@ -374,6 +375,8 @@ static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 	if (!(p->flags & MT_PLAN_SPAN))
 		return end;
 	s->rec.span = span_id(s->vals[p->key & 15], p->salt);
+	if (p->kind == KIND_SPAN_CLOSE)
+		s->rec.flags |= RF_LEFT;
 	if (p->kind != KIND_SPAN_NEW)
 		return end;
 	enter = (struct record *)(s->buf + (end & 4088));

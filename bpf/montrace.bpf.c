@@ -395,6 +395,8 @@ int BPF_PROG(mt_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 	r->life.child_start = key.inode;
 	if (flags && hold(tgid, &key))
 		r->life.status |= MT_TARGET_HELD;
+	if (flags && old_pid != t->pid)
+		r->life.status |= MT_TARGET_MOVED;
 	bpf_probe_read_kernel_str(r->life.comm, TASK_COMM_LEN, t->comm);
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	return 0;

@@ -18,6 +18,7 @@ enum {
 	MT_TARGET_ON = 1,
 	MT_TARGET_FOLLOW = 2, /* its children too */
 	MT_TARGET_HELD = 4,   /* in an exec record only: it is stopped until its executable is armed */
+	MT_TARGET_MOVED = 8,  /* in an exec record only: another thread than the first called exec */
 };
 
 #define MT_MAX_TARGETS 65536
@@ -79,6 +80,7 @@ enum mt_missing {
 	MT_MISSING_GOT = 8,	/* its address is in a table made at run time */
 	MT_MISSING_TLS = 9,	/* thread-local in a way that only the process knows */
 	MT_MISSING_ARG = 10,	/* the probe has no such argument */
+	MT_MISSING_TYPE = 11,	/* of another type than at the probe's other sites, or than asked for */
 };
 
 enum { MT_FIELD_NUMBER = 0, MT_FIELD_TEXT = 1 };

@@ -13,16 +13,37 @@ add_library(montrace_core STATIC
   userspace/cmd_dump.c
   userspace/cmd_dump_json.c
   userspace/cmd_list.c
+  userspace/cmd_list_foreign.c
   userspace/cmd_list_json.c
   userspace/cmd_merge.c
   userspace/cmd_summary.c
   userspace/cmd_summary_out.c
   userspace/decode.c
+  userspace/flight.c
+  userspace/flight_codec.c
+  userspace/flight_dump.c
+  userspace/flight_log.c
+  userspace/flight_spec.c
+  userspace/flight_table.c
+  userspace/recordings.c
+  userspace/recordings_table.c
+  userspace/recordings_text.c
+  userspace/recordings_view.c
+  userspace/trigger.c
+  userspace/trigger_parse.c
+  userspace/control.c
+  userspace/control_client.c
+  userspace/control_conn.c
+  userspace/control_dir.c
+  userspace/control_req.c
+  userspace/control_tail.c
+  userspace/tee.c
   userspace/elfnotes.c
   userspace/elfnotes_elf.c
   userspace/elfnotes_foreign.c
   userspace/elfnotes_iter.c
   userspace/elfnotes_native.c
+  userspace/elfsyms.c
   userspace/filter.c
   userspace/glob.c
   userspace/log.c
@@ -66,6 +87,12 @@ add_library(montrace_core STATIC
   userspace/tracefiles.c
   userspace/tracedir_name.c
   userspace/tracedir_walk.c
+  userspace/usdt_operand.c
+  userspace/usdt_pair.c
+  userspace/usdt_plan.c
+  userspace/usdt_profile.c
+  userspace/usdt_regs.c
+  userspace/usdt_spec.c
 )
 target_include_directories(montrace_core SYSTEM PUBLIC ${MT_GEN})
 target_link_libraries(montrace_core PUBLIC mt_flags PkgConfig::PROTOBUF_C PkgConfig::ZLIB)

@@ -1,5 +1,6 @@
 # What `cmake --install` puts where:
 #   bin/montrace-bpf, include/montrace.h, share/man/man1, share/doc/montrace-bpf (documents, examples),
+#   share/montrace/profiles,
 #   share/pkgconfig/montrace.pc and share/cmake/montrace: the header for programs that get probes.
 # Paths in the last two are relative to themselves, so the prefix may be moved.
 include(GNUInstallDirs)
@@ -14,6 +15,9 @@ install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(EXISTS ${PROJECT_SOURCE_DIR}/profiles)
+  install(DIRECTORY profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/montrace) # where the tool looks: beside bin
+endif()
 
 # The header as a target: montrace::montrace here, and with find_package(montrace) elsewhere.
 add_library(montrace INTERFACE)

@@ -25,6 +25,9 @@ add_custom_command(
 add_executable(montrace-bpf
   userspace/main.c userspace/options.c userspace/cmd_record.c userspace/record_tell.c userspace/cmd_files.c
   userspace/session.c userspace/session_feed.c userspace/session_targets.c userspace/watch.c
-  userspace/attach.c userspace/features.c
+  userspace/attach.c userspace/attach_arm.c userspace/attach_foreign.c userspace/features.c
+  userspace/record_usdt.c userspace/session_foreign.c
   ${MT_GEN}/montrace.skel.h)
+# Profiles of the source tree serve a program that is not installed.
+target_compile_definitions(montrace-bpf PRIVATE MT_SOURCE_PROFILES="${PROJECT_SOURCE_DIR}/profiles")
 target_link_libraries(montrace-bpf PRIVATE montrace_core PkgConfig::LIBBPF PkgConfig::ELF pthread)

@@ -2,7 +2,7 @@
 /*
  * What the examples share: options and the meeting with whoever watches them.
  *   --wait  print `ready PID`, wait for a line on stdin, then start
- *   --hold  when all is done (and printed) wait for a line before the end
+ *   --hold  when all is done and printed, print `done` and wait for a line before the end
  */
 #ifndef MT_EXAMPLE_H
 #define MT_EXAMPLE_H
@@ -88,8 +88,11 @@ static inline void example_start(const struct example *o)
 static inline void example_end(const struct example *o)
 {
 	fflush(stdout);
-	if (o->hold)
-		example_line();
+	if (!o->hold)
+		return;
+	puts("done");
+	fflush(stdout);
+	example_line();
 }
 
 static inline long long example_ns(void)

@@ -111,8 +111,10 @@ enum {
 	MONTRACE_RF_PARENT = 2,     /* explicit parent: parent_id counts */
 	MONTRACE_RF_CUT_FIELDS = 4, /* more fields than a record takes */
 	MONTRACE_RF_CUT_TEXT = 8,   /* a text was cut */
-	MONTRACE_RF_NO_IDS = 32, /* span and parent are 0: left out of what is passed in registers */
-	MONTRACE_RF_LATE = 16       /* the span was made while nobody looked; it got its id now */
+	MONTRACE_RF_LATE = 16,      /* the span was made while nobody looked; it got its id now */
+	MONTRACE_RF_NO_IDS = 32,    /* span and parent are 0: left out of what is passed in registers */
+	MONTRACE_RF_LEFT = 64 /* SPAN_CLOSE is the exit, too, on whatever thread (foreign probes only) */
+	/* bits 16..31, foreign probes only: field 0..15 is missing, its value is the number of the reason */
 };
 
 /*
@@ -391,15 +393,15 @@ static inline uint64_t montrace__ticks(void)
 	uint64_t t, hz;
 	__asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(t));
 	__asm__("mrs %0, cntfrq_el0" : "=r"(hz));
-	return t >> (hz > 200000000 ? 30 : 25); /* 1 GHz; 24 to 100 MHz */
+	return t >> (hz > 200000000 ? 30 : 25);         /* 1 GHz; 24 to 100 MHz */
 #endif
 }
 
 /*
  * Calls a thunk with a record of `size` bytes at w (8 words at least). The contract of a probe is pointer and
  * length (rdi, rsi; x0, x1). So that a tracer need not read memory for a short record, six words of it come
- * along in registers: the first, then those from the second on, or, with MONTRACE_RF_NO_IDS, from the fourth on:
- * rdx rcx r8 r9 rax r10; x2 to x7. Records of up to 48 bytes, or 64 without ids, are complete there.
+ * along in registers: the first, then those from the second on, or, with MONTRACE_RF_NO_IDS, from the fourth
+ * on: rdx rcx r8 r9 rax r10; x2 to x7. Records of up to 48 bytes, or 64 without ids, are complete there.
  */
 static inline MT__NOSAN void montrace__probe(uintptr_t thunk, const uint64_t *w, uint64_t size)
 {
@@ -416,7 +418,8 @@ static inline MT__NOSAN void montrace__probe(uintptr_t thunk, const uint64_t *w,
 			     "{subq $-128, %%rsp|sub rsp, -128}"
 			     : "+D"(di), "+S"(si), "+d"(dx), "+c"(cx), "+a"(ax), "+r"(r8), "+r"(r9), "+r"(r10)
 			     : [thunk] "r"(thunk)
-			     : "memory", "cc");
+			     : "memory", "cc", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+			       "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 #else
 	__asm__ __volatile__("" : : "r"(w) : "memory"); /* the compiler cannot see who reads it */
 	((void (*)(const void *, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t))thunk)(
@@ -478,7 +481,8 @@ MT__COLD MT__NOSAN void montrace__emit_v1(const struct montrace__cs *cs, uint32_
 	r.head.flags = flags;
 	r.head.span = span;
 	r.head.parent = parent;
-	montrace__probe((uintptr_t)cs + (uintptr_t)(intptr_t)cs->thunk + (desc >> 13 & 7) * MONTRACE_THUNK_SIZE,
+	montrace__probe((uintptr_t)cs + (uintptr_t)(intptr_t)cs->thunk +
+				(desc >> 13 & 7) * MONTRACE_THUNK_SIZE,
 			r.w, end);
 }
 

@@ -461,14 +461,13 @@ static bool has_threads(const struct check *c, const void *process)
 	return false;
 }
 
-/* How a process ended is in the log where it is more than the end of tracing. */
 static void put_gone(struct check *c, const struct mt_process *p)
 {
 	put(c, "gone %u", p->pid);
-	if (p->end_reason == MT_END_PROCESS)
-		put(c, " process status=%u", p->exit_status);
-	else if (p->end_reason == MT_END_PART)
-		put(c, " part");
+	if (p->end_reason != MT_END_NORMAL)
+		put(c, " %s", p->end_reason <= MT_END_PART ? reasons[p->end_reason] : "?");
+	if (p->exit_status)
+		put(c, " status=%u", p->exit_status);
 	put(c, "\n");
 }
 

@@ -6,7 +6,8 @@
     check_trace.py --self-test
 
 It decodes the wire format itself, follows every packet as the importer of Perfetto would, and is
-stricter: what the importer repairs silently is a violation here. One line is printed for each
+stricter: what the importer repairs silently is a violation here. In a trace of several hosts each packet
+must have a machine id, and a sequence and a track belong to one machine. One line is printed for each
 violation, then one line of counts as JSON:
 
     slices      begins
@@ -17,6 +18,7 @@ violation, then one line of counts as JSON:
     lost        sum of the annotation `count` of instants named `events lost`
     perf_lost   sum of PerfSample.kernel_records_lost
     names       slices by name
+    machines    hosts, by machine id (0: packets have none)
     open        slices open at the end
 
 --expect compares a count: slices=N, span:NAME=N, slice:NAME=N, instant:NAME=N, counter:NAME=N (values).
@@ -97,9 +99,10 @@ def plain(f):
 class Seq:
     """State of one packet sequence."""
 
-    __slots__ = ("valid", "seen", "cats", "names", "anns", "locs", "strs", "uuid", "clk", "clocks")
+    __slots__ = ("valid", "seen", "cats", "names", "anns", "locs", "strs", "uuid", "clk", "clocks", "machine")
 
-    def __init__(self):
+    def __init__(self, machine=0):
+        self.machine = machine
         self.valid = self.seen = False
         self.clocks = {}
         self.clear()
@@ -141,6 +144,8 @@ class Checker:
         self.span_names = {}
         self.instant_names = {}
         self.ann_cache = {}
+        self.machines = set()
+        self.track_machine = {}  # uuid -> machine id, filled only if packets have one
 
     # ---- reporting ----
 
@@ -254,7 +259,13 @@ class Checker:
                     if t2 == 11 << 3:
                         seq.uuid = v2
 
-    def descriptor(self, d, p, end):
+    def on_machine(self, uuid, machine):
+        """A track is one machine's."""
+        first = self.track_machine.setdefault(uuid, machine)
+        if first != machine:
+            self.bad("track %d is of machine %d, was of machine %d" % (uuid, machine, first))
+
+    def descriptor(self, d, p, end, machine):
         uuid = parent = 0
         name = tname = pname = None
         process = thread = None
@@ -292,6 +303,10 @@ class Checker:
         if not uuid:
             self.bad("track descriptor without uuid")
             return
+        if machine:
+            self.on_machine(uuid, machine)
+            if parent:
+                self.on_machine(parent, machine)
         identity = (parent, process, thread, counter)
         old = self.desc.get(uuid)
         kind = "thread" if thread else "process" if process is not None else "counter" if counter else "track"
@@ -381,7 +396,7 @@ class Checker:
 
     # ---- the hot path ----
 
-    def event(self, d, p, end, seq, ts):
+    def event(self, d, p, end, seq, ts, machine):
         typ = uuid = name = file_line = None
         anns = None
         cache = self.ann_cache
@@ -461,6 +476,8 @@ class Checker:
             if uuid is None:
                 self.bad("event without track, and its sequence has no default")
                 uuid = 0
+        if machine:
+            self.on_machine(uuid, machine)
         tr = self.tracks.get(uuid)
         if tr is None:
             tr = self.tracks[uuid] = [0, [], 0, 0]
@@ -544,7 +561,7 @@ class Checker:
 
     def packet(self, d, p, end):
         ts = clk = snap = ev = ev_end = desc = inter = dflt = comp = None
-        seq_id = flags = dropped = 0
+        seq_id = flags = dropped = machine = 0
         rest = None
         while p < end:
             tag = d[p]
@@ -567,6 +584,8 @@ class Checker:
                     clk = v
                 elif tag == 336:
                     dropped = v
+                elif tag == 784:
+                    machine = v
                 elif tag == 328 and v:
                     flags |= 1
             elif wt == 2:
@@ -606,9 +625,15 @@ class Checker:
         if self.first and snap is None:
             self.bad("the first packet is no clock snapshot")
         self.packets += 1
+        if machine not in self.machines:
+            self.machines.add(machine)
+            if 0 in self.machines and len(self.machines) > 1:
+                self.bad("some packets have a machine id, some have none")
         seq = self.seqs.get(seq_id)
         if seq is None:
-            seq = self.seqs[seq_id] = Seq()
+            seq = self.seqs[seq_id] = Seq(machine)
+        elif seq.machine != machine and seq_id:
+            self.bad("sequence %d is of machine %d, was of machine %d" % (seq_id, machine, seq.machine))
         if flags & 1:
             seq.clear()
             seq.valid = True
@@ -638,9 +663,9 @@ class Checker:
         if ev is not None:
             if not seq.valid:
                 self.bad("event on sequence %d that was not cleared" % seq_id)
-            self.event(d, ev, ev_end, seq, ts)
+            self.event(d, ev, ev_end, seq, ts, machine)
         elif desc is not None:
-            self.descriptor(d, desc[0], desc[1])
+            self.descriptor(d, desc[0], desc[1], machine)
         elif rest is not None:
             self.other(d, *rest)
         return None
@@ -716,6 +741,7 @@ class Checker:
             "depth": self.max_depth,
             "packets": self.packets,
             "truncated": self.truncated,
+            "machines": sum(1 for x in self.machines if x),
             "names": self.names,
         }
 
@@ -816,6 +842,23 @@ DELTA = pkt((10, 3), (13, 1), (59, enc((58, 64), (11, enc((11, 8))))), (12, INTE
             (6, snap_fields(2000, ids=(6,), extra=([(1, 64), (2, 0), (3, 1), (4, 1000)],))))
 
 
+def on(machine, data):
+    """The same packets, on a machine."""
+    out, p = b"", 0
+    while p < len(data):
+        n, q = varint(data, p + 1, len(data))
+        out += enc((1, data[q:q + n] + enc((98, machine))))
+        p = q + n
+    return out
+
+
+HEAD2 = (pkt((10, 11), (13, 1), (6, snap_fields(1000))) + pkt((10, 11), (60, enc((1, 27), (3, enc((1, 100), (6, "prog"))))))
+         + pkt((10, 11), (60, enc((1, 28), (5, 27), (4, enc((1, 100), (2, 101), (5, "worker"))))))
+         + pkt((10, 11), (60, enc((1, 29), (5, 27), (2, "queue"), (8, enc((3, 2))))))
+         + pkt((10, 12), (13, 3), (59, enc((11, enc((11, 28))))), (12, INTERN)))
+OTHER = HEAD2 + begin(1000, 1, seq=12) + end(1010, 1, seq=12)
+
+
 def deep(n):
     return b"".join(begin(1000, 1) for _ in range(n)) + b"".join(end(2000, 1) for _ in range(n))
 
@@ -826,6 +869,13 @@ def cases():
     yield "good", GOOD, None, {}
     yield "good, compressed", pkt((50, zlib.compress(GOOD))), None, {}
     yield "good, delta clock", HEAD + DELTA + begin(3, 1, seq=3) + end(4, 1, seq=3), None, {}
+    yield "good, two machines", on(1, GOOD) + on(2, OTHER), None, {}
+    yield "machine of some packets", on(1, GOOD) + OTHER, "some have none", {}
+    yield "sequence of two machines", on(1, GOOD) + on(2, SNAP), "sequence 1 is of machine 2", {}
+    yield "track of two machines", on(1, GOOD) + on(2, pkt((60, enc((1, 7), (3, enc((1, 100), (6, "p"))))))), "track 7 is of", {}
+    yield ("event on another machine's track", on(1, GOOD) + on(2, OTHER + ev(2000, (9, 3), (10, 1), (11, 8), seq=12)),
+           "track 8 is of machine 2", {})
+    yield ("parent of another machine", on(1, GOOD) + on(2, pkt((60, enc((1, 30), (5, 7), (2, "x"))))), "track 7 is of", {})
     yield "torn packet allowed", GOOD + SNAP[:-3], None, {"allow_truncated": True}
     yield "open allowed", HEAD + ab, None, {"allow_open": True}
     yield "depth 512", HEAD + deep(512), None, {}

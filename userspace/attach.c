@@ -18,9 +18,11 @@
  * app's descriptor; arm asks the filter (the event is filtered), numbers 4 probes, attaches one link with
  * 4 offsets, 4 semaphores, 4 cookies.
  *
+ * Foreign USDT probes that specs ask for are callsites like the others, found by attach_foreign.c.
+ *
  * Not here: when to scan again (session), processes that come and go (session).
  */
-#include "attach.h"
+#include "attach_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,57 +33,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bpf/libbpf.h>
-
 #include "procinfo.h"
 
-#define MAX_TRIES 10 /* of attaching when the error is not about the site */
-
-enum verdict { V_NONE, V_ARMED, V_MODE, V_DIRECTIVE, V_FAILED };
-
-struct binary {
-	uint32_t dev_major, dev_minor;
-	uint64_t inode;
-	struct timespec ctime;
-	int fd; /* -1: no callsites in it */
-	char *path;
-	struct mt_elfnotes *notes; /* NULL: no callsites in it */
-	uint8_t *verdicts;         /* enum verdict per callsite */
-	uint32_t *numbers;         /* site number per probe, 0 = none yet */
-	bool *failed;
-	int error;
-};
-
-struct attached {
-	struct binary *binary;
-	uint32_t pid; /* 0 = all */
-	struct bpf_link **links;
-	uint32_t n, cap;
-};
-
-/* That pid has that file: what scan found, for arm. */
-struct mapped {
-	struct binary *binary;
-	uint32_t pid;
-};
-
-struct mt_attach {
-	struct mt_attach_opts opts;
-	const struct mt_filter *filter;
-	void (*on_first)(void *ctx, struct mt_attach *a);
-	void *on_first_ctx;
-	int proc;
-	uint32_t next_id; /* of callsites */
-	struct binary **binaries;
-	uint32_t nbinaries, cap_binaries;
-	struct attached *attached;
-	uint32_t nattached, cap_attached;
-	struct mapped *mapped;
-	uint32_t nmapped, cap_mapped;
-};
-
 /* Room for one more in a growing array; the array moves. */
-static int room(void *array, uint32_t n, uint32_t *cap, size_t size)
+int mt_attach_room(void *array, uint32_t n, uint32_t *cap, size_t size)
 {
 	void **p = array, *moved;
 	uint32_t want = *cap ? *cap * 2 : 16;
@@ -118,23 +73,13 @@ static void binary_free(struct binary *b)
 {
 	if (b->fd >= 0)
 		close(b->fd);
+	mt_attach_foreign_free(b);
 	mt_elfnotes_free(b->notes);
 	free(b->path);
 	free(b->verdicts);
 	free(b->numbers);
 	free(b->failed);
 	free(b);
-}
-
-static void attached_drop(struct attached *at)
-{
-	uint32_t i;
-
-	for (i = 0; i < at->n; i++)
-		bpf_link__destroy(at->links[i]);
-	free(at->links);
-	at->links = NULL;
-	at->n = at->cap = 0;
 }
 
 void mt_attach_detach(struct mt_attach *a)
@@ -144,7 +89,7 @@ void mt_attach_detach(struct mt_attach *a)
 	if (!a)
 		return;
 	for (i = 0; i < a->nattached; i++)
-		attached_drop(&a->attached[i]);
+		mt_attach_unlink(&a->attached[i]);
 	a->nattached = 0;
 }
 
@@ -169,6 +114,15 @@ void mt_attach_set_filter(struct mt_attach *a, const struct mt_filter *f)
 	a->filter = f;
 }
 
+void mt_attach_set_usdt(struct mt_attach *a, const struct mt_usdt_set *set)
+{
+	uint32_t i;
+
+	a->usdt = set;
+	for (i = 0; !set && i < a->nbinaries; i++)
+		mt_attach_foreign_free(a->binaries[i]);
+}
+
 void mt_attach_on_first(struct mt_attach *a, void (*cb)(void *ctx, struct mt_attach *a), void *ctx)
 {
 	a->on_first = cb;
@@ -181,7 +135,7 @@ void mt_attach_drop(struct mt_attach *a, uint32_t pid)
 
 	for (i = n = 0; i < a->nattached; i++) {
 		if (a->attached[i].pid == pid)
-			attached_drop(&a->attached[i]);
+			mt_attach_unlink(&a->attached[i]);
 		else
 			a->attached[n++] = a->attached[i];
 	}
@@ -206,21 +160,27 @@ static int binary_read(struct mt_attach *a, const struct mt_proc_file *f, int fd
 	b->dev_minor = f->dev_minor;
 	b->inode = f->inode;
 	b->ctime = st->st_ctim;
-	err = mt_elfnotes_read(fd, MT_ELF_NATIVE, a->next_id, &b->notes);
+	err = mt_elfnotes_read(fd, MT_ELF_NATIVE | (a->usdt ? MT_ELF_FOREIGN : 0), a->next_id, &b->notes);
 	if (err == -ENOMEM)
 		goto fail;
-	if (err || !b->notes->ncallsites) {
-		if (!err)
-			mt_elfnotes_free(b->notes);
+	if (!err) {
+		a->next_id += b->notes->ncallsites;
+		b->fd = fd; /* for the symbols only */
+		err = mt_attach_foreign_find(a, b);
+		b->fd = -1;
+		if (err)
+			goto fail;
+	}
+	if (!b->notes || (!b->notes->ncallsites && !b->foreign)) {
+		mt_elfnotes_free(b->notes);
 		b->notes = NULL;
 		*ret_binary = b;
 		return 0;
 	}
 	err = -ENOMEM;
-	a->next_id += b->notes->ncallsites;
 	b->path = strdup(f->path);
-	b->verdicts = calloc(b->notes->ncallsites, 1);
-	b->failed = calloc(b->notes->ncallsites, sizeof(*b->failed));
+	b->verdicts = calloc(b->notes->ncallsites + 1ul, 1);
+	b->failed = calloc(b->notes->ncallsites + 1ul, sizeof(*b->failed));
 	b->numbers = calloc(b->notes->nprobes ? b->notes->nprobes : 1, sizeof(*b->numbers));
 	b->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (!b->path || !b->verdicts || !b->failed || !b->numbers || b->fd < 0)
@@ -265,7 +225,7 @@ static int binary_get(struct mt_attach *a, int dir, const struct mt_proc_file *f
 			return 0;
 		}
 	}
-	err = room(&a->binaries, a->nbinaries, &a->cap_binaries, sizeof(*a->binaries));
+	err = mt_attach_room(&a->binaries, a->nbinaries, &a->cap_binaries, sizeof(*a->binaries));
 	if (!err)
 		err = binary_read(a, f, fd, &st, &b);
 	close(fd);
@@ -284,7 +244,7 @@ static int mapped_add(struct mt_attach *a, struct binary *b, uint32_t pid, uint3
 	for (i = 0; i < a->nmapped; i++)
 		if (a->mapped[i].binary == b && a->mapped[i].pid == pid)
 			return 0;
-	err = room(&a->mapped, a->nmapped, &a->cap_mapped, sizeof(*a->mapped));
+	err = mt_attach_room(&a->mapped, a->nmapped, &a->cap_mapped, sizeof(*a->mapped));
 	if (err)
 		return err;
 	a->mapped[a->nmapped++] = (struct mapped){b, pid};
@@ -343,7 +303,7 @@ static int own_mapping(struct mt_attach *a, const void *addr, struct mt_proc_fil
 	return -ENOENT;
 }
 
-int mt_attach_scan_file(struct mt_attach *a, const char *path, struct mt_attach_id *ret_file)
+static int scan_path(struct mt_attach *a, const char *path, uint32_t pid, struct mt_attach_id *ret_file)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mt_proc_files all = {0};
@@ -375,208 +335,22 @@ int mt_attach_scan_file(struct mt_attach *a, const char *path, struct mt_attach_
 		close(dir);
 	}
 	if (!err && b && b->notes)
-		err = mapped_add(a, b, 0, &count);
+		err = mapped_add(a, b, pid, &count);
 	munmap(map, page);
 	close(fd);
 	return err;
 }
 
-/* ---- Arming --------------------------------------------------------------------------------------- */
-
-/* The sites of one binary that are to be attached, column-wise as the kernel wants them. */
-struct batch {
-	unsigned long *offsets;
-	unsigned long *sems;
-	__u64 *cookies;
-	uint32_t *callsites; /* index of each site's callsite */
-	uint32_t n;
-};
-
-static struct bpf_link *link_batch(struct mt_attach *a, struct binary *b, uint32_t pid, const struct batch *s,
-				   uint32_t from, uint32_t n)
+int mt_attach_scan_file(struct mt_attach *a, const char *path, struct mt_attach_id *ret_file)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", b->fd);
-	if (a->opts.multi) {
-		LIBBPF_OPTS(bpf_uprobe_multi_opts, o, .offsets = s->offsets + from,
-			    .ref_ctr_offsets = s->sems + from, .cookies = s->cookies + from, .cnt = n);
-		return bpf_program__attach_uprobe_multi(a->opts.multi, pid ? (int)pid : -1, path, NULL, &o);
-	} else {
-		LIBBPF_OPTS(bpf_uprobe_opts, o, .ref_ctr_offset = s->sems[from],
-			    .bpf_cookie = s->cookies[from]);
-		return bpf_program__attach_uprobe_opts(a->opts.single, -1, path, s->offsets[from], &o);
-	}
+	return scan_path(a, path, 0, ret_file);
 }
 
-static int keep_link(struct attached *at, struct bpf_link *l)
+int mt_attach_scan_library(struct mt_attach *a, const char *path, uint32_t pid)
 {
-	int err = room(&at->links, at->n, &at->cap, sizeof(*at->links));
+	struct mt_attach_id id;
 
-	if (err)
-		bpf_link__destroy(l);
-	else
-		at->links[at->n++] = l;
-	return err;
-}
-
-/*
- * Errors that are not about the site: while the kernel walks over all who map the file, one of them was just
- * starting, ending or replacing its memory. Seen: -ENOENT with processes that exec.
- */
-static bool transient(int err)
-{
-	return err == -ENOENT || err == -EAGAIN || err == -EBUSY || err == -EFAULT || err == -EINTR;
-}
-
-/* A4: attaches sites [from, from + n), halving what is refused. -ENOMEM, -ESRCH end it. */
-static int link_sites(struct mt_attach *a, struct attached *at, const struct batch *s, uint32_t from,
-		      uint32_t n)
-{
-	struct binary *b = at->binary;
-	struct bpf_link *l;
-	int err, tries;
-
-	if (!a->opts.multi && n > 1) {
-		for (; n && !(err = link_sites(a, at, s, from, 1)); from++, n--)
-			;
-		return n ? err : 0;
-	}
-	for (tries = 0, err = -EAGAIN; transient(err) && tries < MAX_TRIES; tries++) {
-		l = link_batch(a, b, at->pid, s, from, n);
-		if (l)
-			return keep_link(at, l);
-		err = -errno;
-	}
-	if (err == -ENOMEM || err == -ESRCH)
-		return err;
-	if (n == 1) {
-		b->failed[s->callsites[from]] = true;
-		b->error = err;
-		return 0;
-	}
-	err = link_sites(a, at, s, from, n / 2);
-	return err ? err : link_sites(a, at, s, from + n / 2, n - n / 2);
-}
-
-static void judge(struct mt_attach *a, struct binary *b)
-{
-	enum mt_verdict_rule rule;
-	uint32_t i;
-
-	for (i = 0; i < b->notes->ncallsites; i++) {
-		if (mt_filter_verdict(a->filter, &b->notes->callsites[i], &rule, NULL))
-			b->verdicts[i] = b->failed[i] ? V_FAILED : V_ARMED;
-		else
-			b->verdicts[i] = rule == MT_RULE_MODE_USER ? V_MODE : V_DIRECTIVE;
-	}
-}
-
-static int batch_make(struct mt_attach *a, struct binary *b, struct batch *ret)
-{
-	uint32_t n = b->notes->nnative, i, k;
-	struct batch s = {0};
-	int err = -ENOMEM;
-
-	s.offsets = calloc(n + 1, sizeof(*s.offsets));
-	s.sems = calloc(n + 1, sizeof(*s.sems));
-	s.cookies = calloc(n + 1, sizeof(*s.cookies));
-	s.callsites = calloc(n + 1, sizeof(*s.callsites));
-	if (!s.offsets || !s.sems || !s.cookies || !s.callsites)
-		goto fail;
-	for (i = 0; i < n; i++) {
-		const struct mt_probe *p = &b->notes->probes[i];
-
-		k = (uint32_t)(p->cs - b->notes->callsites);
-		if (b->verdicts[k] != V_ARMED)
-			continue;
-		if (!b->numbers[i]) {
-			err = mt_sites_add(a->opts.sites, p->cs, &b->numbers[i]);
-			if (err)
-				goto fail;
-		}
-		/* A3 */
-		s.offsets[s.n] = a->opts.nop5 && p->thunk && p->nop5_offset ? p->nop5_offset : p->offset;
-		s.sems[s.n] = p->sem_offset;
-		s.cookies[s.n] = b->numbers[i];
-		s.callsites[s.n++] = k;
-	}
-	*ret = s;
-	return 0;
-fail:
-	free(s.offsets);
-	free(s.sems);
-	free(s.cookies);
-	free(s.callsites);
-	return err;
-}
-
-static void batch_free(struct batch *s)
-{
-	free(s->offsets);
-	free(s->sems);
-	free(s->cookies);
-	free(s->callsites);
-}
-
-static bool any_failed_now(const struct binary *b)
-{
-	uint32_t i;
-
-	for (i = 0; i < b->notes->ncallsites; i++)
-		if (b->failed[i] && b->verdicts[i] == V_ARMED)
-			return true;
-	return false;
-}
-
-/* Attaches a binary for a process (0 = all). A5: if a probe was refused, again without its callsite. */
-static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
-{
-	struct attached at = {.binary = b, .pid = pid};
-	struct batch s;
-	int err, round;
-
-	err = room(&a->attached, a->nattached, &a->cap_attached, sizeof(*a->attached));
-	if (err)
-		return err;
-	for (round = 0; round < 3; round++) {
-		judge(a, b);
-		err = batch_make(a, b, &s);
-		if (err)
-			return err;
-		err = s.n ? link_sites(a, &at, &s, 0, s.n) : 0;
-		batch_free(&s);
-		if (err || !any_failed_now(b))
-			break;
-		attached_drop(&at);
-	}
-	if (err)
-		attached_drop(&at);
-	else
-		a->attached[a->nattached++] = at;
-	return err;
-}
-
-int mt_attach_arm(struct mt_attach *a, uint32_t pid)
-{
-	uint32_t to = a->opts.everybody || !a->opts.pid_filter ? 0 : pid, i, k;
-	void (*first)(void *ctx, struct mt_attach *a) = a->on_first;
-	int err = 0;
-
-	if (first && a->nmapped) {
-		a->on_first = NULL;
-		first(a->on_first_ctx, a);
-	}
-	for (i = 0; i < a->nmapped && !err; i++) {
-		if (a->mapped[i].pid != pid)
-			continue;
-		for (k = 0; k < a->nattached; k++)
-			if (a->attached[k].binary == a->mapped[i].binary && a->attached[k].pid == to)
-				break;
-		if (k == a->nattached)
-			err = arm_binary(a, a->mapped[i].binary, to);
-	}
-	return err;
+	return scan_path(a, path, pid, &id);
 }
 
 /* ---- Report --------------------------------------------------------------------------------------- */
@@ -612,6 +386,7 @@ static void file_of(const struct mt_attach *a, const struct binary *b, struct mt
 			break;
 		}
 	}
+	mt_attach_foreign_report(a, b, f);
 }
 
 int mt_attach_each(const struct mt_attach *a, int (*cb)(void *ctx, const struct mt_attach_file *f), void *ctx)
@@ -641,6 +416,8 @@ static int add_file(void *ctx, const struct mt_attach_file *f)
 	t->by_mode += f->by_mode;
 	t->by_directive += f->by_directive;
 	t->failed += f->failed;
+	t->foreign += f->foreign;
+	t->foreign_sites += f->foreign_sites;
 	if (f->error)
 		t->error = f->error;
 	return 0;

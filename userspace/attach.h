@@ -9,6 +9,7 @@
 #include "decode.h"
 #include "elfnotes.h"
 #include "filter.h"
+#include "usdt_spec.h"
 
 struct bpf_program;
 struct mt_attach;
@@ -20,6 +21,10 @@ struct mt_attach_opts {
 	bool nop5;      /* the kernel turns probes on 5-byte nops into calls: use them where vouched for */
 	bool everybody; /* one link for all processes of a file (children are followed) */
 	struct mt_sites *sites; /* numbers of armed probes are added here; outlives the attach */
+	/* For foreign sites: as multi and single; _s may sleep (NULL: the kernel has none such). plans: map fd. */
+	const struct bpf_program *foreign_multi, *foreign_multi_s;
+	const struct bpf_program *foreign_single, *foreign_single_s;
+	int plans;
 };
 
 int mt_attach_new(const struct mt_attach_opts *opts, struct mt_attach **ret_attach);
@@ -29,6 +34,24 @@ void mt_attach_free(struct mt_attach *a);
 
 /* The filter for mt_attach_arm; stays the caller's. */
 void mt_attach_set_filter(struct mt_attach *a, const struct mt_filter *f);
+
+/*
+ * What is wanted of foreign probes; before the first scan. The specs stay the caller's and must outlive a. NULL: no
+ * more of them (nothing of them may be armed yet).
+ */
+void mt_attach_set_usdt(struct mt_attach *a, const struct mt_usdt_set *set);
+
+/* What the specs found so far. */
+struct mt_attach_usdt {
+	uint32_t callsites, sites; /* found */
+	uint32_t armed_sites;
+	uint32_t refused; /* sites */
+	int error;        /* ... last -errno */
+	uint32_t endless; /* begins without an end, in all files and of all specs with globs */
+};
+/* spec: index in the set, or MT_ATTACH_ALL_SPECS. */
+#define MT_ATTACH_ALL_SPECS UINT32_MAX
+void mt_attach_usdt(const struct mt_attach *a, uint32_t spec, struct mt_attach_usdt *ret);
 
 /* Calls cb once, before the first arming that finds callsites: it may set another filter. */
 void mt_attach_on_first(struct mt_attach *a, void (*cb)(void *ctx, struct mt_attach *a), void *ctx);
@@ -49,6 +72,9 @@ struct mt_attach_id {
 	uint32_t dev;
 };
 int mt_attach_scan_file(struct mt_attach *a, const char *path, struct mt_attach_id *ret_file);
+
+/* The same for a file that pid will map: arm(pid) arms it for pid, who then has it armed from the start. */
+int mt_attach_scan_library(struct mt_attach *a, const char *path, uint32_t pid);
 
 /* Arms what scan found for pid and the filter lets through and is not armed yet. -ENOMEM; failures of
    single sites are no error, they are in the report. */
@@ -71,8 +97,10 @@ struct mt_attach_file {
 	uint32_t by_directive;       /* not armed: a directive, or mode off */
 	uint32_t failed;             /* not armed: the kernel refused one of its probes */
 	int error;                   /* ... the last -errno that it gave, 0 if none */
-	const bool *callsite_failed; /* per callsite; NULL: none */
+	const bool *callsite_failed; /* per callsite of notes; NULL: none */
 	bool nop5;                   /* probes sit on the 5-byte nops */
+	uint32_t foreign;            /* how many of callsites are foreign ones; they are not in notes->callsites */
+	uint32_t foreign_sites;      /* their probes that are armed */
 };
 
 /* Calls cb for each file with callsites; non-zero stops and is returned. */

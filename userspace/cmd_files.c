@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,11 +14,19 @@
 #include "elfnotes.h"
 #include "filter.h"
 #include "procinfo.h"
+#include "usdt_profile.h"
 
 /* ---- list ----------------------------------------------------------------------------------------- */
 
-static int list_fd(int fd, const char *path, const struct mt_filter *filter, const struct mt_options *o,
-		   bool quiet, struct mt_log *log)
+struct listing {
+	const struct mt_filter *filter;
+	const struct mt_options *o;
+	struct mt_log *log;
+	struct mt_usdt_profile **profiles;
+	uint32_t nprofiles;
+};
+
+static int list_fd(const struct listing *l, int fd, const char *path, bool quiet)
 {
 	struct mt_elfnotes *n;
 	int err = mt_elfnotes_read(fd, MT_ELF_NATIVE | MT_ELF_FOREIGN, 1, &n);
@@ -25,20 +34,20 @@ static int list_fd(int fd, const char *path, const struct mt_filter *filter, con
 	if (err == -ENOEXEC && quiet)
 		return 0;
 	if (err) {
-		mt_log_error(log, "%s: %s", path,
+		mt_log_error(l->log, "%s: %s", path,
 			     err == -ENOEXEC ? "not an ELF file of a known kind" : strerror(-err));
 		return err;
 	}
 	if (n->nprobes || !quiet)
-		err = mt_list_print(stdout, n, path, filter, o->json ? MT_LIST_JSON : 0);
+		err = mt_list_print_with(stdout, n, path, l->filter, l->profiles, l->nprofiles,
+					 l->o->json ? MT_LIST_JSON : 0);
 	if (err)
-		mt_log_error(log, "list: %s", strerror(-err));
+		mt_log_error(l->log, "list: %s", strerror(-err));
 	mt_elfnotes_free(n);
 	return err;
 }
 
-static int list_pid(uint32_t pid, const struct mt_filter *filter, const struct mt_options *o,
-		    struct mt_log *log)
+static int list_pid(const struct listing *l, uint32_t pid)
 {
 	struct mt_proc_files files = {0};
 	int proc = -1, dir = -1, fd, err;
@@ -50,13 +59,13 @@ static int list_pid(uint32_t pid, const struct mt_filter *filter, const struct m
 	if (!err)
 		err = mt_proc_files(dir, &files);
 	if (err) {
-		mt_log_error(log, "process %u: %s", pid, err == -ESRCH ? "does not exist" : strerror(-err));
+		mt_log_error(l->log, "process %u: %s", pid, err == -ESRCH ? "does not exist" : strerror(-err));
 		goto out;
 	}
 	for (i = 0; i < files.n; i++) {
 		if (mt_proc_open_file(dir, &files.v[i], &fd))
 			continue; /* gone, or not a regular file */
-		err = list_fd(fd, files.v[i].path, filter, o, true, log);
+		err = list_fd(l, fd, files.v[i].path, true);
 		close(fd);
 		if (err)
 			break;
@@ -70,6 +79,18 @@ out:
 	return err;
 }
 
+/* All there are; without them the list says less, no more. */
+static void find_profiles(struct listing *l)
+{
+	struct mt_profile_dirs *dirs = malloc(sizeof(*dirs));
+
+	if (!dirs)
+		return;
+	mt_usdt_profile_dirs(dirs);
+	mt_usdt_profiles_find(dirs->v, dirs->n, false, &l->profiles, &l->nprofiles, NULL);
+	free(dirs);
+}
+
 int mt_cmd_list(const struct mt_options *o, const struct mt_environment *env, struct mt_log *log)
 {
 	struct mt_filter_opts fo = {
@@ -79,6 +100,7 @@ int mt_cmd_list(const struct mt_options *o, const struct mt_environment *env, st
 		.directives = o->filter ? o->filter : env->filter,
 		.compat_prefix = o->compat_prefix,
 	};
+	struct listing l = {.o = o, .log = log};
 	struct mt_filter *filter;
 	const char *why = "";
 	size_t pos = 0;
@@ -89,6 +111,8 @@ int mt_cmd_list(const struct mt_options *o, const struct mt_environment *env, st
 		mt_log_error(log, "filter: %s at `%s`", why, fo.directives ? fo.directives + pos : "");
 		return 1;
 	}
+	l.filter = filter;
+	find_profiles(&l);
 	for (i = 0; i < o->nfiles; i++) {
 		fd = open(o->files[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0) {
@@ -96,11 +120,14 @@ int mt_cmd_list(const struct mt_options *o, const struct mt_environment *env, st
 			failed = 1;
 			continue;
 		}
-		failed |= !!list_fd(fd, o->files[i], filter, o, false, log);
+		failed |= !!list_fd(&l, fd, o->files[i], false);
 		close(fd);
 	}
 	for (i = 0; i < (int)o->npids; i++)
-		failed |= !!list_pid(o->pids[i], filter, o, log);
+		failed |= !!list_pid(&l, o->pids[i]);
+	for (uint32_t k = 0; k < l.nprofiles; k++)
+		mt_usdt_profile_free(l.profiles[k]);
+	free(l.profiles);
 	mt_filter_free(filter);
 	return failed;
 }

@@ -11,7 +11,7 @@
 #define WIDEST 48u /* a longer text sticks out rather than moving the column of all the others */
 
 static const char *const cs_head[] = {"KIND", "LEVEL", "TARGET", "NAME", "SOURCE", "FIELDS", "VERDICT"};
-static const char *const foreign_head[] = {"PROBE", "SITES", "SEMAPHORE", "ARGUMENTS"};
+static const char *const foreign_head[] = {"PROBE", "SITES", "SEMAPHORE", "PAIR", "PROFILE", "ARGUMENTS"};
 
 /* One line of a table. Cells point to texts, or into buf. */
 struct row {
@@ -20,6 +20,8 @@ struct row {
 	char source[MT_LIST_VERDICT_MAX * 4];
 	char fields[MONTRACE_MAX_FIELDS * 140];
 	char verdict[MT_LIST_VERDICT_MAX];
+	char pair[MT_LIST_VERDICT_MAX * 4];
+	struct mt_list_foreign foreign;
 };
 
 /* Characters, not bytes; good enough for alignment. */
@@ -86,23 +88,23 @@ static void callsite_row(const struct mt_list *l, const struct mt_callsite *cs, 
 	r->n = 7;
 }
 
-static void group_row(const struct mt_list_group *g, struct row *r)
+static void group_row(const struct mt_list *l, const struct mt_list_group *g, struct row *r)
 {
-	uint32_t other = 0, sem = 0;
+	uint32_t sem = 0;
 
-	for (uint32_t i = 0; i < g->n; i++) {
-		other += strcmp(g->sites[i]->args, g->sites[0]->args) != 0;
+	for (uint32_t i = 0; i < g->n; i++)
 		sem += g->sites[i]->sem_offset != 0;
-	}
+	mt_list_foreign(l, g, &r->foreign);
 	snprintf(r->source, sizeof(r->source), "%s:%s", g->sites[0]->provider, g->sites[0]->name);
 	snprintf(r->verdict, sizeof(r->verdict), "%u", g->n);
-	snprintf(r->fields, sizeof(r->fields), other ? "%.2000s  (%u of %u sites differ)" : "%.2000s",
-		 *g->sites[0]->args ? g->sites[0]->args : "-", other, g->n);
+	snprintf(r->pair, sizeof(r->pair), r->foreign.begin ? "..%.1024s" : "%.1024s..", r->foreign.pair);
 	r->cell[0] = r->source;
 	r->cell[1] = r->verdict;
 	r->cell[2] = !sem ? "no" : sem == g->n ? "yes" : "some";
-	r->cell[3] = r->fields;
-	r->n = 4;
+	r->cell[3] = *r->foreign.pair ? r->pair : "-";
+	r->cell[4] = *r->foreign.profile ? r->foreign.profile : "-";
+	r->cell[5] = r->foreign.types;
+	r->n = 6;
 }
 
 static void widen(unsigned *widths, const struct row *r)
@@ -159,13 +161,13 @@ static void foreign_table(const struct mt_list *l, struct row *r)
 	head_row(foreign_head, sizeof(foreign_head) / sizeof(*foreign_head), r);
 	widen(widths, r);
 	for (uint32_t i = 0; i < l->ngroups; i++) {
-		group_row(&l->groups[i], r);
+		group_row(l, &l->groups[i], r);
 		widen(widths, r);
 	}
 	head_row(foreign_head, sizeof(foreign_head) / sizeof(*foreign_head), r);
 	print_row(l->f, widths, r);
 	for (uint32_t i = 0; i < l->ngroups; i++) {
-		group_row(&l->groups[i], r);
+		group_row(l, &l->groups[i], r);
 		print_row(l->f, widths, r);
 	}
 }
@@ -261,7 +263,18 @@ static int group_foreign(struct mt_list *l)
 int mt_list_print(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
 		  unsigned flags)
 {
-	struct mt_list l = {.f = f, .n = n, .path = path, .filter = filter};
+	return mt_list_print_with(f, n, path, filter, NULL, 0, flags);
+}
+
+int mt_list_print_with(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
+		       struct mt_usdt_profile *const *profiles, uint32_t nprofiles, unsigned flags)
+{
+	struct mt_list l = {.f = f,
+			    .n = n,
+			    .path = path,
+			    .filter = filter,
+			    .profiles = profiles,
+			    .nprofiles = nprofiles};
 	int r = group_foreign(&l);
 
 	if (r)

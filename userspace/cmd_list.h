@@ -25,4 +25,9 @@ enum {
 int mt_list_print(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
 		  unsigned flags);
 
+/* The same; foreign probes are shown with the first of these profiles that has them. */
+struct mt_usdt_profile;
+int mt_list_print_with(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
+		       struct mt_usdt_profile *const *profiles, uint32_t nprofiles, unsigned flags);
+
 #endif

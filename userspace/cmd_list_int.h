@@ -4,6 +4,7 @@
 #define MT_CMD_LIST_INT_H
 
 #include "cmd_list.h"
+#include "usdt_profile.h"
 
 /* Foreign probes of one provider and name. */
 struct mt_list_group {
@@ -20,7 +21,19 @@ struct mt_list {
 	struct mt_list_group *groups;
 	uint32_t ngroups;
 	uint32_t armed;
+	struct mt_usdt_profile *const *profiles;
+	uint32_t nprofiles;
 };
+
+/* cmd_list_foreign.c: what is known of a foreign probe beyond its note. */
+#define MT_LIST_TYPES_MAX 600
+struct mt_list_foreign {
+	char types[MT_LIST_TYPES_MAX]; /* "arg0:u64 arg1:f64(in a vector register ...)"; "-" = no arguments */
+	const char *pair;	       /* name of the other half of a span; "" */
+	bool begin;		       /* it is the begin of the two */
+	const char *profile;	       /* "" */
+};
+void mt_list_foreign(const struct mt_list *l, const struct mt_list_group *g, struct mt_list_foreign *ret);
 
 #define MT_LIST_VERDICT_MAX 512
 

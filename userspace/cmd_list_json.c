@@ -112,10 +112,16 @@ static void put_callsite(const struct mt_list *l, const struct mt_callsite *cs, 
 
 static void put_group(const struct mt_list *l, const struct mt_list_group *g)
 {
+	struct mt_list_foreign extra;
+
 	fputs("{\"type\":\"probe\"", l->f);
 	put_text(l->f, "path", l->path);
 	put_text(l->f, "provider", g->sites[0]->provider);
 	put_text(l->f, "name", g->sites[0]->name);
+	mt_list_foreign(l, g, &extra);
+	put_text(l->f, "types", extra.types);
+	put_text(l->f, extra.begin ? "end" : "begin", extra.pair);
+	put_text(l->f, "profile", extra.profile);
 	fputs(",\"sites\":[", l->f);
 	for (uint32_t i = 0; i < g->n; i++) {
 		fputs(i ? ",{" : "{", l->f);

@@ -102,6 +102,23 @@ static int failed(struct record *r, const struct mt_session_err *se, int err)
 	return err;
 }
 
+/* A file that is not loaded yet, for all whom we know. */
+static int add_library(struct record *r, const char *path)
+{
+	struct mt_attach *a = mt_session_attach(r->session);
+	int err = 0;
+	uint32_t i;
+
+	for (i = 0; i < r->o->npids && !err; i++)
+		err = mt_attach_scan_library(a, path, r->o->pids[i]);
+	if (!err && (r->child || !r->o->npids))
+		err = mt_attach_scan_library(a, path, r->child);
+	if (err)
+		mt_log_error(r->log, "--library %s: %s", path,
+			     err == -ENOEXEC ? "not an executable ELF file" : strerror(-err));
+	return err;
+}
+
 static int add_targets(struct record *r)
 {
 	const struct mt_options *o = r->o;
@@ -117,7 +134,11 @@ static int add_targets(struct record *r)
 		err = mt_session_add_comm(r->session, o->comms[i], &se);
 	if (o->argv && !err)
 		err = mt_session_spawn(r->session, o->argv, &r->child, &se);
-	return failed(r, &se, err);
+	if (err)
+		return failed(r, &se, err);
+	for (i = 0; i < o->nlibraries && !err; i++)
+		err = add_library(r, o->libraries[i]);
+	return err;
 }
 
 const char *mt_record_plural(uint64_t n)
@@ -137,7 +158,12 @@ static void widen(void *ctx, struct mt_attach *a)
 	struct record *r = ctx;
 	struct mt_attach_file t;
 
+	mt_record_usdt_decide(r, a);
 	mt_attach_total(a, &t);
+	if (t.callsites == t.foreign) { /* those are always shown: whether to widen is for others to say */
+		mt_attach_on_first(a, widen, r);
+		return;
+	}
 	if (t.user_facing || make_filter(r, MT_MODE_DEV))
 		return;
 	r->widened = true;
@@ -157,21 +183,25 @@ static int decide_callsites(struct record *r)
 	if (err)
 		return err;
 	mt_attach_set_filter(a, r->filter);
+	mt_record_usdt_decide(r, a);
 	mt_attach_total(a, &t);
-	if (!t.callsites && only_pids(r)) {
+	if (!t.callsites && only_pids(r) && r->usdt.automatic) {
 		mt_log_error(r->log,
-			     "process %u%s no montrace probes: nothing to trace; docs/probes.md tells how to "
-			     "add them",
-			     r->o->pids[0], r->o->npids > 1 ? " and the others have" : " has");
+			     "process %u%s no montrace probes, and no others that a profile knows: nothing to "
+			     "trace; `montrace-bpf list -p %u` shows what there is for --usdt, docs/probes.md "
+			     "tells how to add probes",
+			     r->o->pids[0], r->o->npids > 1 ? " and the others have" : " has", r->o->pids[0]);
 		return -ENOENT;
 	}
-	if (!t.callsites) {
+	if (t.callsites == t.foreign) {
 		/* They are to come: who they are decides then. */
 		if (!r->mode_asked)
 			mt_attach_on_first(a, widen, r);
 		return 0;
 	}
 	if (r->mode != MT_MODE_USER || t.user_facing)
+		return 0;
+	if (r->mode_asked && t.foreign)
 		return 0;
 	if (r->mode_asked) {
 		mt_log_error(
@@ -307,6 +337,8 @@ static int record(struct record *r)
 	}
 	err = failed(r, &se, mt_session_open(&so, &r->session, &se));
 	if (!err)
+		err = mt_record_usdt(r);
+	if (!err)
 		err = add_targets(r);
 	if (!err)
 		err = decide_callsites(r);
@@ -327,7 +359,7 @@ static int reap(struct record *r, int err)
 
 	if (!r->child)
 		return err ? 1 : 0;
-	if (r->stop != MT_STOP_GONE && r->stop != MT_STOP_DURATION)
+	if (r->stop == MT_STOP_SIGNAL) /* a trace that failed is no reason to end a program */
 		kill((pid_t)r->child, SIGTERM);
 	while (waitpid((pid_t)r->child, &status, 0) < 0)
 		if (errno != EINTR)
@@ -354,6 +386,7 @@ int mt_cmd_record(const struct mt_options *o, const struct mt_environment *env, 
 	if (r.sink)
 		r.sink->ops->free(r.sink);
 	mt_session_close(r.session);
+	mt_record_usdt_free(&r);
 	mt_filter_free(r.filter);
 	return reap(&r, err);
 }

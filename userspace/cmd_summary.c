@@ -6,6 +6,7 @@
 
 #include "cmd_summary.h"
 #include "cmd_summary_int.h"
+#include "ptread_map.h"
 
 static int compare_u64(const void *a, const void *b)
 {
@@ -34,10 +35,12 @@ static int compare_spans(const void *a, const void *b, void *ctx)
 static int compare_instants(const void *a, const void *b, void *ctx)
 {
 	const struct summary_instant *x = a, *y = b;
+	int c;
 
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
-	return compare_text(ctx, x->name, y->name);
+	c = compare_text(ctx, x->texts ? x->file : x->name, y->texts ? y->file : y->name);
+	return c ? c : x->line < y->line ? -1 : x->line > y->line;
 }
 
 /* The smallest value that at least pct percent of v[0..n) do not exceed. */
@@ -129,24 +132,129 @@ static int count_spans(struct summary *s, uint32_t *row)
 	return 0;
 }
 
-static int count_instants(struct summary *s, uint32_t *row)
+/* Source locations of instants, while rows are made. */
+struct locations {
+	struct pt_map by_place; /* file, line -> index + 1 */
+	struct pt_map seen;     /* index, name: had that name */
+	struct location {
+		uint32_t names, cat, row;
+	} * v;
+	uint32_t n, cap;
+};
+
+/* Texts are the file's: an address makes the maps hard to fill with collisions. */
+static uint64_t seed(const struct summary *s)
+{
+	return (uint64_t)(uintptr_t)s->tl;
+}
+
+/* The event's location, NULL if it has none. */
+static struct location *location(const struct summary *s, const struct locations *l,
+				 const struct mt_tl_event *e)
+{
+	uint32_t at = pt_map_get(&l->by_place, seed(s), (uint64_t)e->file << 32 | e->line);
+
+	return at ? &l->v[at - 1] : NULL;
+}
+
+static int note_location(const struct summary *s, struct locations *l, const struct mt_tl_event *e)
+{
+	uint64_t place = (uint64_t)e->file << 32 | e->line, key;
+	uint32_t at;
+	int r = 0;
+
+	if (!place)
+		return 0;
+	at = pt_map_get(&l->by_place, seed(s), place);
+	if (!at) {
+		if (l->n == l->cap) {
+			uint32_t cap = l->cap ? l->cap * 2 : 64;
+			struct location *v = realloc(l->v, cap * sizeof(*v));
+
+			if (!v)
+				return -ENOMEM;
+			l->v = v;
+			l->cap = cap;
+		}
+		l->v[l->n++] = (struct location){.cat = e->cat};
+		at = l->n;
+		r = pt_map_add(&l->by_place, seed(s), place, at);
+	}
+	key = (uint64_t)at << 32 | e->name;
+	if (!r && !pt_map_get(&l->seen, seed(s), key)) {
+		r = pt_map_add(&l->seen, seed(s), key, 1);
+		l->v[at - 1].names++;
+	}
+	return r;
+}
+
+static bool is_message(const struct location *at)
+{
+	return at && at->names > SUMMARY_NAMES;
+}
+
+/* Rows for names and for locations of messages. row: as number_names() fills it. */
+static int number_instants(struct summary *s, struct locations *l, uint32_t *row)
 {
 	const struct mt_timeline *tl = s->tl;
 
-	s->ninstants = number_names(tl, is_instant, row);
-	s->instants = calloc((size_t)s->ninstants + 1, sizeof(*s->instants));
-	if (!s->instants)
-		return -ENOMEM;
+	memset(row, 0, ((size_t)mt_intern_count(tl->texts) + 1) * sizeof(*row));
+	for (uint32_t i = 0; i < tl->n; i++) {
+		int r = is_instant(&tl->events[i]) ? note_location(s, l, &tl->events[i]) : 0;
+
+		if (r < 0)
+			return r;
+	}
 	for (uint32_t i = 0; i < tl->n; i++) {
 		const struct mt_tl_event *e = &tl->events[i];
+		struct location *at;
+		uint32_t *number;
 
 		if (!is_instant(e))
 			continue;
-		s->instants[row[e->name] - 1].name = e->name;
-		s->instants[row[e->name] - 1].count++;
+		at = location(s, l, e);
+		number = is_message(at) ? &at->row : &row[e->name];
+		if (!*number)
+			*number = ++s->ninstants;
 	}
-	qsort_r(s->instants, s->ninstants, sizeof(*s->instants), compare_instants, (void *)tl);
 	return 0;
+}
+
+static int count_instants(struct summary *s, uint32_t *row)
+{
+	const struct mt_timeline *tl = s->tl;
+	struct locations l = {0};
+	int r;
+
+	r = number_instants(s, &l, row);
+	s->instants = calloc((size_t)s->ninstants + 1, sizeof(*s->instants));
+	if (!r && !s->instants)
+		r = -ENOMEM;
+	for (uint32_t i = 0; !r && i < tl->n; i++) {
+		const struct mt_tl_event *e = &tl->events[i];
+		const struct location *at;
+		struct summary_instant *in;
+
+		if (!is_instant(e))
+			continue;
+		at = location(s, &l, e);
+		in = &s->instants[(is_message(at) ? at->row : row[e->name]) - 1];
+		if (is_message(at))
+			*in = (struct summary_instant){.file = e->file,
+						       .line = e->line,
+						       .cat = at->cat,
+						       .texts = at->names,
+						       .count = in->count};
+		else
+			in->name = e->name;
+		in->count++;
+	}
+	if (!r)
+		qsort_r(s->instants, s->ninstants, sizeof(*s->instants), compare_instants, (void *)tl);
+	pt_map_free(&l.by_place);
+	pt_map_free(&l.seen);
+	free(l.v);
+	return r;
 }
 
 static void count_value(struct summary_counter *c, const struct mt_tl_event *e)
@@ -229,6 +337,7 @@ int mt_summary(FILE *out, int fd, const char *name, unsigned flags)
 	if (r < 0)
 		return r;
 	s.tl = tl;
+	s.rows = flags & MT_SUMMARY_ALL ? UINT32_MAX : SUMMARY_ROWS;
 	r = count(&s);
 	if (!r) {
 		int locking = __fsetlocking(out, FSETLOCKING_BYCALLER);

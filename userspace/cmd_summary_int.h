@@ -13,8 +13,14 @@ struct summary_span {
 	uint64_t first; /* of its durations */
 };
 
+#define SUMMARY_ROWS 200u /* of each kind, unless all are asked for */
+#define SUMMARY_NAMES 16u /* different names that a location may have before it is one row */
+
+/* By name or, texts not 0, of one location. */
 struct summary_instant {
 	uint32_t name;
+	uint32_t file, line, cat;
+	uint32_t texts; /* different names */
 	uint64_t count;
 };
 
@@ -42,6 +48,7 @@ struct summary {
 	struct summary_thread *threads; /* that have events */
 	uint32_t nthreads;
 	uint32_t processes, described_threads;
+	uint32_t rows; /* at most, of each kind */
 };
 
 void summary_text(FILE *out, const struct summary *s, const char *name);

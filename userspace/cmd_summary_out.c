@@ -15,6 +15,17 @@ static void put_name(FILE *out, const struct mt_timeline *tl, uint32_t name)
 	putc('\n', out);
 }
 
+static uint32_t shown(const struct summary *s, uint32_t n)
+{
+	return n < s->rows ? n : s->rows;
+}
+
+static void text_rest(FILE *out, const struct summary *s, uint32_t n, const char *what)
+{
+	if (n > s->rows)
+		fprintf(out, "%10s  %" PRIu32 " more %s, not shown\n", "...", n - s->rows, what);
+}
+
 static void text_spans(FILE *out, const struct summary *s)
 {
 	if (!s->nspans)
@@ -22,7 +33,7 @@ static void text_spans(FILE *out, const struct summary *s)
 	fprintf(out, "\n%10s %8s %*s %*s %*s %*s %*s %*s  %s\n", "count", "open", MS_WIDTH, "total ms",
 		MS_WIDTH, "self ms", MS_WIDTH, "min ms", MS_WIDTH, "p50 ms", MS_WIDTH, "p99 ms", MS_WIDTH,
 		"max ms", "span");
-	for (uint32_t i = 0; i < s->nspans; i++) {
+	for (uint32_t i = 0; i < shown(s, s->nspans); i++) {
 		const struct summary_span *sp = &s->spans[i];
 		const uint64_t ns[] = {sp->total, sp->self, sp->min, sp->p50, sp->p99, sp->max};
 
@@ -36,6 +47,20 @@ static void text_spans(FILE *out, const struct summary *s)
 		}
 		put_name(out, s->tl, sp->name);
 	}
+	text_rest(out, s, s->nspans, "spans");
+}
+
+/* `  file.c:12, 345 different texts, category "cat"` */
+static void put_location(FILE *out, const struct mt_timeline *tl, const struct summary_instant *in)
+{
+	fputs("  ", out);
+	tl_safe(out, mt_tl_text(tl, in->file));
+	fprintf(out, ":%" PRIu32 ", %" PRIu32 " different texts", in->line, in->texts);
+	if (in->cat) {
+		fputs(", category ", out);
+		tl_quoted(out, mt_tl_text(tl, in->cat));
+	}
+	putc('\n', out);
 }
 
 static void text_instants(FILE *out, const struct summary *s)
@@ -43,10 +68,16 @@ static void text_instants(FILE *out, const struct summary *s)
 	if (!s->ninstants)
 		return;
 	fprintf(out, "\n%10s  %s\n", "count", "instant");
-	for (uint32_t i = 0; i < s->ninstants; i++) {
-		fprintf(out, "%10" PRIu64, s->instants[i].count);
-		put_name(out, s->tl, s->instants[i].name);
+	for (uint32_t i = 0; i < shown(s, s->ninstants); i++) {
+		const struct summary_instant *in = &s->instants[i];
+
+		fprintf(out, "%10" PRIu64, in->count);
+		if (in->texts)
+			put_location(out, s->tl, in);
+		else
+			put_name(out, s->tl, in->name);
 	}
+	text_rest(out, s, s->ninstants, "instants");
 }
 
 static void text_counters(FILE *out, const struct summary *s)
@@ -54,7 +85,7 @@ static void text_counters(FILE *out, const struct summary *s)
 	if (!s->ncounters)
 		return;
 	fprintf(out, "\n%10s %20s %20s %20s  %s\n", "count", "last", "min", "max", "counter");
-	for (uint32_t i = 0; i < s->ncounters; i++) {
+	for (uint32_t i = 0; i < shown(s, s->ncounters); i++) {
 		const struct summary_counter *c = &s->counters[i];
 		const struct mt_tl_track *t = &s->tl->tracks[c->track];
 
@@ -69,6 +100,7 @@ static void text_counters(FILE *out, const struct summary *s)
 		tl_group_title(out, &s->tl->groups[t->group]);
 		putc('\n', out);
 	}
+	text_rest(out, s, s->ncounters, "counters");
 }
 
 static void text_threads(FILE *out, const struct summary *s)
@@ -76,7 +108,7 @@ static void text_threads(FILE *out, const struct summary *s)
 	if (!s->nthreads)
 		return;
 	fprintf(out, "\n%10s %10s  %s\n", "slices", "instants", "thread");
-	for (uint32_t i = 0; i < s->nthreads; i++) {
+	for (uint32_t i = 0; i < shown(s, s->nthreads); i++) {
 		const struct summary_thread *th = &s->threads[i];
 		const struct mt_tl_track *t = &s->tl->tracks[th->track];
 
@@ -86,6 +118,7 @@ static void text_threads(FILE *out, const struct summary *s)
 		tl_group_title(out, &s->tl->groups[t->group]);
 		putc('\n', out);
 	}
+	text_rest(out, s, s->nthreads, "threads");
 }
 
 void summary_text(FILE *out, const struct summary *s, const char *name)
@@ -168,10 +201,26 @@ static void json_trace(FILE *out, const struct summary *s)
 		tl->lost, tl->kernel_lost, tl->writer_lost, tl->packet_gaps);
 }
 
+static void json_location(FILE *out, const struct mt_timeline *tl, const struct summary_instant *in)
+{
+	fputs("{\"type\":\"instant\",\"name\":null,\"file\":", out);
+	tl_json_string(out, mt_tl_text(tl, in->file));
+	fprintf(out, ",\"line\":%" PRIu32 ",\"cat\":", in->line);
+	tl_json_string(out, mt_tl_text(tl, in->cat));
+	fprintf(out, ",\"texts\":%" PRIu32, in->texts);
+}
+
+static void json_rest(FILE *out, const struct summary *s, uint32_t n, const char *what)
+{
+	if (n > s->rows)
+		fprintf(out, "{\"type\":\"not_shown\",\"of\":\"%s\",\"rows\":%" PRIu32 "}\n", what,
+			n - s->rows);
+}
+
 void summary_json(FILE *out, const struct summary *s)
 {
 	json_trace(out, s);
-	for (uint32_t i = 0; i < s->nspans; i++) {
+	for (uint32_t i = 0; i < shown(s, s->nspans); i++) {
 		const struct summary_span *sp = &s->spans[i];
 
 		json_name(out, "span", mt_tl_text(s->tl, sp->name));
@@ -183,13 +232,21 @@ void summary_json(FILE *out, const struct summary *s)
 				sp->total, sp->self, sp->min, sp->p50, sp->p99, sp->max);
 		fputs("}\n", out);
 	}
-	for (uint32_t i = 0; i < s->ninstants; i++) {
-		json_name(out, "instant", mt_tl_text(s->tl, s->instants[i].name));
-		fprintf(out, ",\"count\":%" PRIu64 "}\n", s->instants[i].count);
+	json_rest(out, s, s->nspans, "span");
+	for (uint32_t i = 0; i < shown(s, s->ninstants); i++) {
+		const struct summary_instant *in = &s->instants[i];
+
+		if (in->texts)
+			json_location(out, s->tl, in);
+		else
+			json_name(out, "instant", mt_tl_text(s->tl, in->name));
+		fprintf(out, ",\"count\":%" PRIu64 "}\n", in->count);
 	}
-	for (uint32_t i = 0; i < s->ncounters; i++)
+	json_rest(out, s, s->ninstants, "instant");
+	for (uint32_t i = 0; i < shown(s, s->ncounters); i++)
 		json_counter(out, s, &s->counters[i]);
-	for (uint32_t i = 0; i < s->nthreads; i++) {
+	json_rest(out, s, s->ncounters, "counter");
+	for (uint32_t i = 0; i < shown(s, s->nthreads); i++) {
 		const struct summary_thread *th = &s->threads[i];
 		const struct mt_tl_track *t = &s->tl->tracks[th->track];
 
@@ -198,5 +255,6 @@ void summary_json(FILE *out, const struct summary *s)
 		fprintf(out, ",\"tid\":%" PRId64 ",\"slices\":%" PRIu64 ",\"instants\":%" PRIu64 "}\n",
 			t->t->tid, th->slices, th->instants);
 	}
+	json_rest(out, s, s->nthreads, "thread");
 	tl_end_json(out, s->tl);
 }

@@ -48,10 +48,12 @@ int mt_control_dir(uid_t uid, const char *runtime_dir, char *ret_dir, size_t cap
 
 int ct_dir_open(const char *dir, uid_t uid, bool make, struct mt_control_err *err, int *ret_fd)
 {
+	mode_t mode = uid == 0 ? 0755 : 0700;
+	bool made = make && mkdir(dir, mode) == 0;
 	struct stat st;
 	int fd, rc = 0;
 
-	if (make && mkdir(dir, uid == 0 ? 0755 : 0700) < 0 && errno != EEXIST) {
+	if (make && !made && errno != EEXIST) {
 		rc = -errno;
 		ct_err(err, "%s: %s", dir, strerror(-rc));
 		return rc;
@@ -66,6 +68,9 @@ int ct_dir_open(const char *dir, uid_t uid, bool make, struct mt_control_err *er
 		rc = -errno;
 	else if (st.st_uid != uid || st.st_mode & 022)
 		rc = -EPERM;
+	/* A umask must not keep the user from his tracer. */
+	if (rc == 0 && made && fchmod(fd, mode) < 0)
+		rc = -errno;
 	if (rc < 0) {
 		ct_err(err, "%s: it belongs to somebody else, or others may write to it", dir);
 		close(fd);

@@ -14,16 +14,19 @@
  * 4. The hit's sequence number goes to the first event that comes out of it. A hit of which nothing
  *    came out leaves a gap, so that `spans` reports it as lost.
  * 5. Texts point into the record and may hold any byte; `spans` makes them valid UTF-8.
+ * 6. A foreign site's record may say that a value is missing, and why; its values may need converting.
  *
  * Example: head {size 72, NATIVE, site 3, seq 7} and a record {size 32, SCOPE_BEGIN, 1 value}
  * give one MT_EV_SCOPE_BEGIN, has_seq, seq 7, values[0] of the type that the note of site 3 names.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/types.h>
 
 #include "decode.h"
+#include "usdt_operand.h"
 #include "wire.h"
 
 int mt_sites_add(struct mt_sites *s, const struct mt_callsite *cs, uint32_t *ret_number)
@@ -109,7 +112,58 @@ static bool decode_text(const uint8_t *rec, uint32_t size, uint32_t texts_at, ui
 	return true;
 }
 
-static bool decode_values(const uint8_t *rec, const struct montrace_record *r, struct mt_event *ev)
+/* Texts that are made here; they live as long as the call of decode. */
+struct made {
+	char hex[MONTRACE_MAX_FIELDS][20];
+};
+
+static void missing(struct mt_value *v, uint64_t reason)
+{
+	v->missing = true;
+	v->s.p = mt_missing_text(reason > UINT8_MAX ? UINT8_MAX : (unsigned)reason);
+	v->s.len = (uint32_t)strlen(v->s.p);
+}
+
+/* A foreign operand's 8 bytes -> the value of its field. */
+static void convert(enum mt_raw how, uint64_t raw, struct mt_value *v, char hex[20])
+{
+	float f;
+
+	switch (how) {
+	case MT_RAW_AS_IS:
+		v->u = raw;
+		break;
+	case MT_RAW_I8:
+		v->i = (int8_t)raw;
+		break;
+	case MT_RAW_I16:
+		v->i = (int16_t)raw;
+		break;
+	case MT_RAW_I32:
+		v->i = (int32_t)raw;
+		break;
+	case MT_RAW_U8:
+		v->u = (uint8_t)raw;
+		break;
+	case MT_RAW_U16:
+		v->u = (uint16_t)raw;
+		break;
+	case MT_RAW_U32:
+		v->u = (uint32_t)raw;
+		break;
+	case MT_RAW_F32:
+		memcpy(&f, &raw, sizeof(f));
+		v->f = (double)f;
+		break;
+	case MT_RAW_HEX:
+		v->s.len = (uint32_t)snprintf(hex, 20, "0x%llx", (unsigned long long)raw);
+		v->s.p = hex;
+		break;
+	}
+}
+
+static bool decode_values(const uint8_t *rec, const struct montrace_record *r, bool foreign,
+			  struct mt_event *ev, struct made *made)
 {
 	uint32_t texts_at = sizeof(*r) + r->nfields * 8u, i;
 
@@ -122,6 +176,14 @@ static bool decode_values(const uint8_t *rec, const struct montrace_record *r, s
 		v->cut = false;
 		v->missing = false;
 		v->full_len = 0;
+		if (foreign && r->flags >> 16 >> i & 1) {
+			missing(v, raw);
+			continue;
+		}
+		if (ev->cs->fields[i].raw) {
+			convert((enum mt_raw)ev->cs->fields[i].raw, raw, v, made->hex[i]);
+			continue;
+		}
 		switch (v->type) {
 		case MONTRACE_TYPE_STR:
 		case MONTRACE_TYPE_DEBUG:
@@ -174,7 +236,9 @@ static int decode_native(const struct mt_sites *sites, struct mt_decode_stats *s
 			 const uint8_t *p, size_t left, mt_decode_cb cb, void *ctx)
 {
 	const struct mt_callsite *cs = site_get(sites, w->site);
+	bool foreign = w->kind == MT_WIRE_FOREIGN;
 	struct montrace_record r;
+	struct made made;
 	struct mt_event ev;
 	int rc;
 
@@ -189,10 +253,10 @@ static int decode_native(const struct mt_sites *sites, struct mt_decode_stats *s
 			stats->unknown++;
 			continue;
 		}
-		if (!record_fits(&r, cs) || !decode_values(p, &r, &ev))
+		if (!record_fits(&r, cs) || !decode_values(p, &r, foreign, &ev, &made))
 			goto malformed;
 		ev.kind = (enum mt_event_kind)r.kind;
-		ev.flags = r.flags;
+		ev.flags = r.flags & 0xffff;
 		ev.span = r.span;
 		ev.parent = r.parent;
 		rc = cb(ctx, &ev);
@@ -304,6 +368,32 @@ int mt_decode_peek(const void *data, size_t len, uint8_t *ret_kind, uint32_t *re
 	return 0;
 }
 
+int mt_decode_who(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tgid, uint32_t *ret_tid)
+{
+	struct mt_wire w;
+
+	if (!wire_head(data, len, &w))
+		return -EINVAL;
+	*ret_time = w.time;
+	*ret_tgid = w.tgid;
+	*ret_tid = w.tid;
+	return 0;
+}
+
+int mt_decode_life(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tid, uint32_t *ret_child)
+{
+	struct mt_wire_life life;
+	struct mt_wire w;
+
+	if (!wire_head(data, len, &w) || w.size < sizeof(w) + sizeof(life))
+		return -EINVAL;
+	memcpy(&life, (const uint8_t *)data + sizeof(w), sizeof(life));
+	*ret_time = w.time;
+	*ret_tid = w.tid;
+	*ret_child = w.kind == MT_WIRE_FORK ? life.child : 0;
+	return 0;
+}
+
 int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats, const void *data,
 		     size_t len, mt_decode_cb cb, void *ctx)
 {
@@ -317,6 +407,7 @@ int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats
 	}
 	switch (w.kind) {
 	case MT_WIRE_NATIVE:
+	case MT_WIRE_FOREIGN:
 		return decode_native(sites, stats, &w, payload, w.size - sizeof(w), cb, ctx);
 	case MT_WIRE_THREAD_EXIT:
 	case MT_WIRE_FORK:

@@ -40,4 +40,10 @@ int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats
  */
 int mt_decode_peek(const void *data, size_t len, uint8_t *ret_kind, uint32_t *ret_tgid, uint64_t *ret_time);
 
+/* When and on which thread a record was made. -EINVAL if it is none. */
+int mt_decode_who(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tgid, uint32_t *ret_tid);
+
+/* The same for a life record, with the process that was born (0 if none was). -EINVAL if it is none. */
+int mt_decode_life(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tid, uint32_t *ret_child);
+
 #endif

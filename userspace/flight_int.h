@@ -104,7 +104,7 @@ struct flight {
 	uint32_t max_record;
 	uint64_t count;
 	struct fl_delta at_head, at_tail; /* what the first record, and the next one, differ from */
-	uint64_t oldest, oldest_at; /* time of the record at head, and which that was */
+	uint64_t oldest, oldest_at;       /* time of the record at head, and which that was */
 	uint64_t latest;                  /* newest time of all */
 	enum fl_limit cut_by;             /* why the last one left that did */
 	uint64_t skipped_at;              /* when something was last skipped */

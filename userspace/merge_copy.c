@@ -24,7 +24,8 @@ static int need(struct source *s, size_t n)
 
 	if (s->buf.len - s->used >= n)
 		return 1;
-	memmove(s->buf.p, s->buf.p + s->used, s->buf.len - s->used);
+	if (s->used)
+		memmove(s->buf.p, s->buf.p + s->used, s->buf.len - s->used);
 	s->buf.len -= s->used;
 	s->used = 0;
 	while (s->buf.len < n && s->at < s->end) {
@@ -198,15 +199,23 @@ static int look(struct mg_copy *c, const struct pt_packet *p, struct pt_seq **re
 	r = update_state(c, p, ret_seq);
 	if (r > 0 && p->stats.p) {
 		r = take_stats(c, p->stats);
-		r = r == -EBADMSG ? 0 : r < 0 ? r : 1;
+		c->f->in->skipped += r == -EBADMSG;
+		r = r < 0 && r != -EBADMSG ? r : 1;
 	}
 	return r;
+}
+
+/* Nothing of the packet at hand is written. */
+static int drop(struct mg_copy *c)
+{
+	c->m->pkt.len = 0;
+	c->m->pkt.error = 0;
+	return 0;
 }
 
 static int packet(struct mg_copy *c, struct pt_wire w, bool nested)
 {
 	struct mt_merge_input *in = c->f->in;
-	struct mg_buf *b = &c->m->pkt;
 	struct pt_seq *s = NULL;
 	struct pt_packet p;
 	int r;
@@ -221,16 +230,18 @@ static int packet(struct mg_copy *c, struct pt_wire w, bool nested)
 		return r;
 	}
 	r = mg_packet(c, w, &p, s);
-	if (r <= 0) {
-		b->len = 0;
-		b->error = 0;
-		in->skipped += r == -EBADMSG;
-		return r == -EBADMSG ? 0 : r;
+	if (r > 0)
+		r = mg_put(c->m);
+	else if (!r)
+		return drop(c);
+	if (r == 1 || r == -EBADMSG) {
+		in->skipped++;
+		drop(c);
+		r = mg_stub(c, &p, s);
+		return r > 0 ? mg_put(c->m) : r;
 	}
-	r = mg_put(c->m);
-	in->skipped += r == 1;
 	in->packets += r == 0;
-	return r < 0 ? r : 0;
+	return r;
 }
 
 /* What the file's last statistics say joins those of the others. */

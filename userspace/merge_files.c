@@ -266,13 +266,19 @@ static void put_safe(FILE *out, const char *s)
 	fputs(buf, out);
 }
 
+static void put_count(FILE *out, const char *before, uint64_t n, const char *what)
+{
+	fprintf(out, "%s%" PRIu64 " %s%s", before, n, what, n == 1 ? "" : "s");
+}
+
 static void put_input(FILE *out, const struct mt_merge_files *files, const struct mt_merge_input *in)
 {
 	put_safe(out, in->name);
 	fputs(": ", out);
 	switch (in->status) {
 	case MT_MERGE_TAKEN:
-		fprintf(out, "%" PRIu64 " packets, %" PRIu64 " bytes", in->packets, in->bytes);
+		put_count(out, "", in->packets, "packet");
+		put_count(out, ", ", in->bytes, "byte");
 		break;
 	case MT_MERGE_DUPLICATE:
 		fputs("left out: the same trace as ", out);
@@ -292,12 +298,12 @@ static void put_input(FILE *out, const struct mt_merge_files *files, const struc
 		break;
 	}
 	if (in->torn)
-		fprintf(out, ", the last packet is torn: %" PRIu64 " bytes dropped", in->torn);
+		put_count(out, ", the last packet is torn, dropped: ", in->torn, "byte");
 	if (*in->why)
 		fprintf(out, ", damaged at byte %" PRIu64 " (%s): the rest is dropped", in->bad_offset,
 			in->why);
 	if (in->skipped)
-		fprintf(out, ", %" PRIu64 " packets that cannot be carried over", in->skipped);
+		put_count(out, ", not carried over: ", in->skipped, "packet");
 	if (in->status == MT_MERGE_TAKEN && !in->complete && !in->torn && !*in->why)
 		fputs(", not closed by its writer", out);
 	putc('\n', out);
@@ -313,12 +319,13 @@ int mt_merge_print(FILE *out, const struct mt_merge_files *files, const struct m
 			put_input(out, files, in);
 	}
 	put_safe(out, output);
-	fprintf(out, ": %" PRIu32 " files, %" PRIu32 " hosts, %" PRIu64 " packets", report->files,
-		report->hosts, report->packets);
+	put_count(out, ": ", report->files, "file");
+	put_count(out, ", ", report->hosts, "host");
+	put_count(out, ", ", report->packets, "packet");
 	if (report->incomplete)
-		fprintf(out, ", %" PRIu32 " files incomplete", report->incomplete);
+		put_count(out, ", incomplete: ", report->incomplete, "file");
 	if (report->unaligned)
-		fprintf(out, ", %" PRIu32 " hosts without wall clock (times not aligned)", report->unaligned);
+		put_count(out, ", without wall clock, times not aligned: ", report->unaligned, "host");
 	putc('\n', out);
 	return fflush(out) || ferror(out) ? -EIO : 0;
 }

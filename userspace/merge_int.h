@@ -168,6 +168,8 @@ int mg_seq(struct mg_copy *c, uint32_t id, uint32_t *ret_id);
 
 /* merge_packet.c: appends to m->pkt; 1: write it, 0: there is nothing to write, -EBADMSG: skip it */
 int mg_packet(struct mg_copy *c, struct pt_wire w, const struct pt_packet *p, struct pt_seq *s);
+/* In place of a packet that is skipped: its stamp, if that counts for later ones. 1, 0 or an error. */
+int mg_stub(struct mg_copy *c, const struct pt_packet *p, const struct pt_seq *s);
 
 static inline int mg_next(struct pt_wire *w, struct pt_field *f, const unsigned char **ret_from)
 {

@@ -8,7 +8,9 @@
  *  P1  Stamps are boot time or of a sequence's own clock. Others (monotonic, real time, another tool's) are
  *      turned into boot time here, with the file's snapshots, so that no main clock of any file is needed.
  *  P2  Clock snapshots keep the sequence's own clocks only, each beside the reference host's boot time.
- *  P3  What is said once for the whole trace is left out. A packet that also starts a sequence or has its
+ *  P3  A stamp on a sequence's own clock is never dropped, for later ones count from it: of a packet that
+ *      cannot be carried over it stays.
+ *  P4  What is said once for the whole trace is left out. A packet that also starts a sequence or has its
  *      defaults stays for that.
  *
  * Example, host 2 with shift 500, sequence 7 of the file is 31: {ts 1000, seq 7, snapshot {64: 1000, 6: 1000,
@@ -291,24 +293,33 @@ static int put_tree(struct mg_copy *c, struct pt_wire w)
 
 /* ---- TracePacket ---- */
 
-/* The packet's stamp and its clock (0: the sequence's default one), as P1 says. */
+/*
+ * The packet's stamp and its clock, as P1 says. An event without a stamp has the time of the packet before
+ * it, which may be another one in the merged trace: it gets that time.
+ */
 static void put_stamp(struct mg_copy *c, const struct pt_packet *p, struct pt_seq *s)
 {
 	struct mg_buf *b = &c->m->pkt;
 	uint32_t clk = p->has_clk ? p->clk : s->has_clk ? s->clk : CLK_BOOT;
 	uint64_t ts = p->ts;
 
-	if (!p->has_ts)
+	if (p->has_ts) {
+		pt_clock_boot(c->state, s, clk, ts, &ts); /* not related: taken as written */
+		c->state->last_ts = ts;
+		if (is_own_clock(clk)) {
+			mg_u64(b, 8, p->ts);
+			if (p->has_clk)
+				mg_u64(b, 58, clk);
+			return;
+		}
+	} else if (p->event.p) {
+		ts = c->state->last_ts;
+	} else {
 		return;
-	if (!is_own_clock(clk)) {
-		if (clk != CLK_BOOT)
-			pt_clock_boot(c->state, s, clk, ts, &ts); /* not related: taken as written */
-		ts += c->host->shift;
-		clk = CLK_BOOT;
 	}
-	mg_u64(b, 8, ts);
-	if (p->has_clk)
-		mg_u64(b, 58, clk);
+	mg_u64(b, 8, ts + c->host->shift);
+	if (p->has_clk || s->has_clk)
+		mg_u64(b, 58, CLK_BOOT);
 }
 
 enum what {
@@ -367,11 +378,38 @@ static int put_part(struct mg_copy *c, const struct pt_field *f, const struct pt
 	return 0;
 }
 
+/* True if the sequence's later deltas count from this packet's stamp: then it must stay, whatever is in it.
+ */
+static bool moves_clock(const struct pt_packet *p, const struct pt_seq *s)
+{
+	return p->has_ts && is_own_clock(p->has_clk ? p->clk : s->has_clk ? s->clk : CLK_BOOT);
+}
+
+int mg_stub(struct mg_copy *c, const struct pt_packet *p, const struct pt_seq *s)
+{
+	struct mg_buf *b = &c->m->pkt;
+	uint32_t seq;
+	int r;
+
+	if (!moves_clock(p, s))
+		return 0;
+	r = mg_seq(c, p->seq, &seq);
+	if (r < 0)
+		return r;
+	mg_u64(b, 8, p->ts);
+	if (p->has_clk)
+		mg_u64(b, 58, p->clk);
+	mg_u64(b, 10, seq);
+	if (c->several)
+		mg_u64(b, 98, c->f->host + 1);
+	return 1;
+}
+
 int mg_packet(struct mg_copy *c, struct pt_wire w, const struct pt_packet *p, struct pt_seq *s)
 {
 	struct mg_buf *b = &c->m->pkt;
 	const unsigned char *from;
-	bool of_use = p->cleared || p->dropped, left_out = false;
+	bool of_use = p->cleared || p->dropped || moves_clock(p, s), left_out = false;
 	enum what what;
 	struct pt_field f;
 	uint32_t seq;

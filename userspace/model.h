@@ -50,10 +50,27 @@ struct mt_field {
 	struct mt_value value;
 };
 
+/*
+ * What `decode` makes of a value's 8 bytes before anybody sees it. Only foreign probes, whose operands are
+ * read as they are, have others than MT_RAW_AS_IS; `type` is that of the result.
+ */
+enum mt_raw {
+	MT_RAW_AS_IS = 0,
+	MT_RAW_I8, /* lower bits, extended: I64 */
+	MT_RAW_I16,
+	MT_RAW_I32,
+	MT_RAW_U8, /* U64 */
+	MT_RAW_U16,
+	MT_RAW_U32,
+	MT_RAW_F32, /* F64 */
+	MT_RAW_HEX, /* DEBUG: "0x..." */
+};
+
 /* Name and type of a callsite's field, as its note tells them. */
 struct mt_field_desc {
 	const char *name; /* NUL-terminated, valid UTF-8, no control characters */
 	uint8_t type;     /* enum montrace_type */
+	uint8_t raw;      /* enum mt_raw */
 };
 
 /*
@@ -73,6 +90,7 @@ struct mt_callsite {
 	const char *target; /* "myapp::db"; the file's stem where the macro gave none */
 	const char *file;
 	const char *function; /* "" if unknown */
+	const char *label;    /* template of the display name, names of fields in braces; NULL = none */
 	struct mt_field_desc fields[MONTRACE_MAX_FIELDS];
 };
 

@@ -5,6 +5,7 @@
  */
 #include "names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,48 @@ static void plan_upstream_span(struct mt_name_plan *p)
 	p->str_only = true;
 }
 
+/* The field that a label names: "{query}", or "{arg0:str}", where the type is not part of the name. */
+static int label_field(const struct mt_callsite *cs, const char *p, size_t len)
+{
+	const char *colon = memchr(p, ':', len);
+	size_t n = colon ? (size_t)(colon - p) : len;
+	int i;
+
+	for (i = 0; i < cs->nfields && i < MONTRACE_MAX_FIELDS; i++)
+		if (strlen(cs->fields[i].name) == n && !memcmp(cs->fields[i].name, p, n))
+			return i;
+	return -1;
+}
+
+static void add_part(struct mt_name_plan *p, const char *text, size_t len, int field)
+{
+	if (field >= 0 || len)
+		p->parts[p->nparts++] = (struct mt_name_part){{text, (uint32_t)len}, field};
+}
+
+/* Cuts the label into parts. Braces that name no field are text. */
+static void plan_label(struct mt_name_plan *p)
+{
+	const char *s = p->cs->label, *text = s, *close;
+	int field;
+
+	p->parts = calloc(strlen(s) + 1, sizeof(*p->parts));
+	if (!p->parts)
+		return;
+	while ((s = strchr(s, '{'))) {
+		close = strchr(s, '}');
+		field = close ? label_field(p->cs, s + 1, (size_t)(close - s - 1)) : -1;
+		if (field < 0) {
+			s++;
+			continue;
+		}
+		add_part(p, text, (size_t)(s - text), -1);
+		add_part(p, NULL, 0, field);
+		text = s = close + 1;
+	}
+	add_part(p, text, strlen(text), -1);
+}
+
 void mt_name_plan_init(struct mt_name_plan *p, enum mt_naming naming, const struct mt_callsite *cs)
 {
 	bool span = is_span(cs), event = cs->class_ == MONTRACE_CLASS_EVENT;
@@ -71,6 +114,10 @@ void mt_name_plan_init(struct mt_name_plan *p, enum mt_naming naming, const stru
 	*p = (struct mt_name_plan){.cs = cs, .fixed = {cs->name, len < UINT32_MAX ? (uint32_t)len : 0}};
 	if (!span && !event)
 		return;
+	if (cs->label && naming != MT_NAMING_PLAIN) {
+		plan_label(p);
+		return;
+	}
 	if (naming == MT_NAMING_DEV) {
 		fix_with_target(p);
 	} else if (naming == MT_NAMING_UPSTREAM && span) {
@@ -89,6 +136,8 @@ void mt_name_plan_drop(struct mt_name_plan *p)
 {
 	free(p->owned);
 	p->owned = NULL;
+	free(p->parts);
+	p->parts = NULL;
 }
 
 /* The last value of these fields that is text; NULL if none is. */
@@ -115,6 +164,49 @@ static size_t append(char *buf, size_t at, const char *s, size_t len)
 	return at + n;
 }
 
+static size_t append_value(char *buf, size_t at, const struct mt_value *v)
+{
+	char text[48];
+	int n = 0;
+
+	if (v->missing)
+		return append(buf, at, "?", 1);
+	switch (v->type) {
+	case MONTRACE_TYPE_STR:
+	case MONTRACE_TYPE_DEBUG:
+		return append(buf, at, v->s.p, v->s.len);
+	case MONTRACE_TYPE_I64:
+		n = snprintf(text, sizeof(text), "%lld", (long long)v->i);
+		break;
+	case MONTRACE_TYPE_F64:
+		n = snprintf(text, sizeof(text), "%g", v->f);
+		break;
+	case MONTRACE_TYPE_BOOL:
+		return append(buf, at, v->u ? "true" : "false", v->u ? 4 : 5);
+	default:
+		n = snprintf(text, sizeof(text), "%llu", (unsigned long long)v->u);
+		break;
+	}
+	return append(buf, at, text, (size_t)n);
+}
+
+static struct mt_str label_get(const struct mt_name_plan *p, const struct mt_value *values, uint32_t n,
+			       char *buf)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < p->nparts; i++) {
+		const struct mt_name_part *part = &p->parts[i];
+
+		if (part->field < 0)
+			at = append(buf, at, part->text.p, part->text.len);
+		else if ((uint32_t)part->field < n)
+			at = append_value(buf, at, &values[part->field]);
+	}
+	buf[at] = '\0';
+	return at ? (struct mt_str){.p = buf, .len = (uint32_t)at} : p->fixed;
+}
+
 struct mt_str mt_name_get(const struct mt_name_plan *p, const struct mt_value *values, uint32_t n, char *buf)
 {
 	const struct mt_str *mesh, *method, *s;
@@ -122,6 +214,8 @@ struct mt_str mt_name_get(const struct mt_name_plan *p, const struct mt_value *v
 
 	if (mt_name_plan_fixed(p))
 		return p->fixed;
+	if (p->parts)
+		return label_get(p, values, n, buf);
 	if (p->text) {
 		s = text_of(p->text, p->str_only, values, n);
 		return s && s->len ? *s : p->fixed;

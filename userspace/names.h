@@ -18,6 +18,14 @@ struct mt_name_plan {
 	uint16_t text;                    /* fields whose text is the name */
 	uint16_t mesh, method, call_name; /* MT_NAMING_UPSTREAM: parts of an endpoint's name */
 	bool str_only;                    /* the text must be STR, DEBUG does not count */
+	struct mt_name_part *parts;       /* of a label; NULL = none */
+	unsigned nparts;
+};
+
+/* A piece of a label. */
+struct mt_name_part {
+	struct mt_str text; /* if field is -1 */
+	int field;
 };
 
 /* Without memory for a composed name the plan falls back to cs->name. */
@@ -27,7 +35,7 @@ void mt_name_plan_drop(struct mt_name_plan *p);
 /* True if every event of the callsite has the name p->fixed. */
 static inline bool mt_name_plan_fixed(const struct mt_name_plan *p)
 {
-	return !(p->text | p->mesh | p->method | p->call_name);
+	return !p->parts && !(p->text | p->mesh | p->method | p->call_name);
 }
 
 /*

@@ -15,6 +15,9 @@ enum {
 	O_USER_PREFIX = 256,
 	O_FILTER,
 	O_FILTER_COMPAT,
+	O_USDT,
+	O_PROFILE,
+	O_LIBRARY,
 	O_NAMING,
 	O_DIR,
 	O_EXECUTION_ID,
@@ -45,6 +48,9 @@ static const struct option longs[] = {
 	{"user-prefix", required_argument, NULL, O_USER_PREFIX},
 	{"filter", required_argument, NULL, O_FILTER},
 	{"filter-compat", required_argument, NULL, O_FILTER_COMPAT},
+	{"usdt", required_argument, NULL, O_USDT},
+	{"profile", required_argument, NULL, O_PROFILE},
+	{"library", required_argument, NULL, O_LIBRARY},
 	{"naming", required_argument, NULL, O_NAMING},
 	{"duration", required_argument, NULL, 'd'},
 	{"output", required_argument, NULL, 'o'},
@@ -85,6 +91,11 @@ static const char help[] =
 	"      --user-prefix P      targets that begin with P are user-facing; may be given again\n"
 	"      --filter DIRECTIVES  as RUST_LOG: info,tokio=off,myapp::db=trace. Also MONTRACE_FILTER\n"
 	"      --filter-compat prefix  match targets as raw prefixes, not by path segments\n"
+	"      --usdt SPEC          also other USDT probes: prov:name, prov:begin..end, auto:prov, ...\n"
+	"                           (docs/usdt.md); may be given again\n"
+	"      --profile NAME|FILE  specs from a file; may be given again. Without either, a program that\n"
+	"                           has no montrace probes is traced by the profiles that know it\n"
+	"      --library FILE       arm this file before the processes load it; may be given again\n"
 	"\n"
 	"The trace:\n"
 	"  -o, --output FILE        write all to FILE (a new file; - is standard output) instead of\n"
@@ -293,6 +304,15 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 		o->compat_prefix = true;
 		return strcmp(arg, "prefix") ? bad(err, "--filter-compat %s: only `prefix` is known", arg)
 					     : 0;
+	case O_USDT:
+		if (o->nusdt == MT_MAX_USDT)
+			return bad(err, "--usdt: more than %d of them; use a --profile FILE", MT_MAX_USDT);
+		o->usdt[o->nusdt++] = arg;
+		return 0;
+	case O_PROFILE:
+		return list_add(o->profiles, &o->nprofiles, arg, "--profile", err);
+	case O_LIBRARY:
+		return list_add(o->libraries, &o->nlibraries, arg, "--library", err);
 	case O_NAMING:
 		o->naming_given = true;
 		return naming(arg, &o->naming) ? bad(err, "--naming %s: user, dev, upstream or plain", arg)

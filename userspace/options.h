@@ -26,6 +26,7 @@ enum mt_command {
 
 #define MT_MAX_PIDS 1024
 #define MT_MAX_LIST 64
+#define MT_MAX_USDT 1024
 
 struct mt_options {
 	enum mt_command command;
@@ -48,6 +49,12 @@ struct mt_options {
 	uint32_t n_user_prefixes;
 	const char *filter; /* directives; NULL: not given */
 	bool compat_prefix;
+	const char *usdt[MT_MAX_USDT]; /* --usdt */
+	uint32_t nusdt;
+	const char *profiles[MT_MAX_LIST]; /* --profile */
+	uint32_t nprofiles;
+	const char *libraries[MT_MAX_LIST]; /* --library */
+	uint32_t nlibraries;
 	enum mt_naming naming;
 	bool naming_given;
 

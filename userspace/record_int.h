@@ -10,6 +10,16 @@
 #include "session.h"
 #include "tracedir.h"
 #include "tracefiles.h"
+#include "usdt_profile.h"
+
+/* What is wanted of foreign probes. */
+struct record_usdt {
+	struct mt_usdt_set own; /* of --usdt */
+	struct mt_usdt_profile **profiles;
+	uint32_t nprofiles;
+	struct mt_usdt_set all; /* own ones and those of the profiles; borrowed */
+	bool automatic;	        /* nobody asked: profiles that know the program */
+};
 
 struct record {
 	const struct mt_options *o;
@@ -28,12 +38,21 @@ struct record {
 	unsigned char boot_id[16];
 	uint32_t child; /* -- COMMAND; 0 = none */
 	enum mt_stop stop;
+	struct record_usdt usdt;
 	/* for the progress line */
 	uint64_t last_events, last_time;
 };
 
 uint64_t mt_record_clock_ns(clockid_t id);
 const char *mt_record_plural(uint64_t n); /* "" or "s" */
+
+/* record_usdt.c */
+/* Reads specs and profiles; hands them to the session's attach. What is wrong is said. */
+int mt_record_usdt(struct record *r);
+/* A program with montrace callsites is not traced by profiles that nobody asked for. */
+void mt_record_usdt_decide(struct record *r, struct mt_attach *a);
+void mt_record_usdt_tell(struct record *r);
+void mt_record_usdt_free(struct record *r);
 
 /* record_tell.c */
 void mt_record_tell_widened(struct record *r);

@@ -53,6 +53,7 @@ void mt_record_tell_attached(struct record *r)
 	mt_log_info(r->log, "%s: %u of %u callsite%s armed%s%s%s", who, t.armed, t.callsites,
 		    mt_record_plural(t.callsites), r->o->duration_ms || r->o->argv ? "" : "; Ctrl-C ends",
 		    fs.path[0] ? "; writing " : "", fs.path);
+	mt_record_usdt_tell(r);
 	if (t.failed)
 		mt_log_warn(r->log, "%u callsite%s could not be armed (%s); -v lists them", t.failed,
 			    mt_record_plural(t.failed), strerror(-t.error));
@@ -108,6 +109,10 @@ static void tell_losses(struct record *r, const struct mt_session_stats *st)
 	if (st->decode->malformed)
 		mt_log_warn(r->log, "%llu malformed records dropped",
 			    (unsigned long long)st->decode->malformed);
+	if (st->decode->unknown)
+		mt_log_warn(r->log,
+			    "%llu records of unknown kinds dropped: the program's montrace.h is newer than this tool",
+			    (unsigned long long)st->decode->unknown);
 }
 
 void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
@@ -123,7 +128,7 @@ void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
 		    (unsigned long long)st->spans->spans, mt_record_plural(st->spans->spans),
 		    (unsigned long long)st->spans->instants, mt_record_plural(st->spans->instants),
 		    (unsigned long long)st->spans->threads, mt_record_plural(st->spans->threads),
-		    (unsigned long long)(st->lost_total + st->decode->malformed), size, fs->path, files);
+		    (unsigned long long)(st->lost_total + st->decode->malformed + st->decode->unknown), size, fs->path, files);
 	mt_log_debug(r->log,
 		     "%llu hits delivered, %llu slices, %llu counter values, %llu loop wake-ups, %llu enters "
 		     "of unseen "

@@ -24,6 +24,9 @@
  * A process that ends leaves its recordings to be read. When there are too many of these, those that ended
  * well go first, the oldest of them; then the newest failures, because the first one is nearest to the cause.
  *
+ * A process that is gone only to be told again in another file (MT_END_PART) keeps its recordings: it is
+ * known again by pid and start time.
+ *
  * Not done here: spans and counters are not recorded; levels are not filtered (the probes are).
  */
 #include "recordings_int.h"
@@ -105,7 +108,7 @@ static int rc_begin(struct mt_sink *s, const struct mt_slice *sl)
 static int rc_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
 	struct recordings *r = recordings_of(s);
-	struct rc_process *p = e->thread->process->sink_data;
+	struct rc_process *p = rc_process_of(r, e->thread->process);
 	struct rc_span *span = rc_span_find(r, e->span);
 
 	if (e->reason == MT_END_PROCESS && p) {
@@ -116,8 +119,9 @@ static int rc_end(struct mt_sink *s, const struct mt_slice_end *e)
 		return 0;
 	if (span->entered)
 		span->entered--;
-	/* Nobody says that a scope is closed. */
-	if (e->cs && e->cs->class_ == MONTRACE_CLASS_SCOPE && e->reason != MT_END_OUTER && !span->entered)
+	/* Nobody says that a scope is closed; its last slice ends for another reason than these. */
+	if (e->cs && e->cs->class_ == MONTRACE_CLASS_SCOPE && e->reason != MT_END_OUTER &&
+	    e->reason != MT_END_PART && !span->entered)
 		rc_span_drop(r, span);
 	return 0;
 }
@@ -162,7 +166,7 @@ static int rc_instant(struct mt_sink *s, const struct mt_instant *i)
 
 static int process_told(struct mt_sink *s, struct mt_process *p, uint64_t time)
 {
-	struct rc_process *proc = p->sink_data;
+	struct rc_process *proc = rc_process_of(recordings_of(s), p);
 	struct rc_rec *rec;
 	struct mt_str name = cut_text(text_of(p->name), RC_PROCESS - 1);
 
@@ -190,12 +194,19 @@ static int rc_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span,
 
 static int rc_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
-	struct rc_process *proc = p ? p->sink_data : NULL;
+	struct recordings *r = recordings_of(s);
+	struct rc_process *proc = p ? rc_process_of(r, p) : NULL;
 	enum mt_recording_state state = MT_RECORDING_ENDED;
 	uint32_t status = 0;
 
 	if (t || !proc)
 		return 0;
+	p->sink_data = NULL;
+	if (p->end_reason == MT_END_PART) {
+		proc->parted_next = r->parted;
+		r->parted = proc;
+		return 0;
+	}
 	if (p->end_reason == MT_END_PROCESS)
 		status = p->exit_status;
 	else if (proc->has_status)
@@ -203,9 +214,8 @@ static int rc_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t,
 	if (status)
 		state = MT_RECORDING_FAILED;
 	while (proc->recs)
-		rc_rec_end(recordings_of(s), proc->recs, state, status, time);
+		rc_rec_end(r, proc->recs, state, status, time);
 	free(proc);
-	p->sink_data = NULL;
 	return 0;
 }
 
@@ -213,9 +223,14 @@ static int rc_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t,
 static int rc_free(struct mt_sink *s)
 {
 	struct recordings *r = recordings_of(s);
+	struct rc_process *proc;
 
 	if (!r)
 		return 0;
+	while ((proc = r->parted)) {
+		r->parted = proc->parted_next;
+		free(proc);
+	}
 	while (r->live.first)
 		rc_rec_free(r, r->live.first, &r->live);
 	while (r->kept.first)

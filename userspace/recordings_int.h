@@ -61,8 +61,12 @@ struct rc_span {
 	struct rc_span *lru_prev, *lru_next;
 };
 
-/* sink_data of a process that has or had a recording. */
+/* sink_data of a process that has or had a recording; parted: of one that is to be told again (MT_END_PART).
+ */
 struct rc_process {
+	struct rc_process *parted_next;
+	uint32_t pid;
+	uint64_t start;
 	struct rc_rec *recs; /* live ones */
 	bool has_status;
 	uint32_t exit_status;
@@ -80,6 +84,7 @@ struct recordings {
 	struct rc_rec *hand, *probe; /* search for a large one: the largest so far, the last looked at */
 	struct rc_span **buckets;
 	struct rc_span *lru_first, *lru_last; /* first = longest unused */
+	struct rc_process *parted;
 	uint64_t last_id;
 	mt_recorded_cb watch;
 	void *watch_ctx;
@@ -101,6 +106,8 @@ struct rc_new {
 	uint32_t nvalues;
 	const struct mt_value *values;
 };
+/* The process's state if there is one, also if it was parted. */
+struct rc_process *rc_process_of(struct recordings *r, struct mt_process *p);
 int rc_rec_new(struct recordings *r, const struct rc_new *n, struct rc_rec **ret_rec);
 /* Its spans are forgotten, it leaves its process and goes to the kept ones (or away, if it has no events). */
 void rc_rec_end(struct recordings *r, struct rc_rec *rec, enum mt_recording_state state, uint32_t status,

@@ -153,11 +153,37 @@ static uint32_t capacity(const struct recordings *r, const struct rc_new *n)
 	return c < r->opts.max_capacity ? (uint32_t)c : r->opts.max_capacity;
 }
 
+struct rc_process *rc_process_of(struct recordings *r, struct mt_process *p)
+{
+	struct rc_process *proc = p->sink_data, **at;
+
+	for (at = &r->parted; !proc && *at; at = &(*at)->parted_next) {
+		if ((*at)->pid != p->pid || (*at)->start != p->start)
+			continue;
+		proc = *at;
+		*at = proc->parted_next;
+		p->sink_data = proc;
+		break;
+	}
+	return proc;
+}
+
+static struct rc_process *process_new(const struct mt_process *p)
+{
+	struct rc_process *proc = calloc(1, sizeof(*proc));
+
+	if (proc) {
+		proc->pid = p->pid;
+		proc->start = p->start;
+	}
+	return proc;
+}
+
 int rc_rec_new(struct recordings *r, const struct rc_new *n, struct rc_rec **ret_rec)
 {
 	const struct mt_value *v = field(n, "subject");
 	struct mt_process *p = n->process;
-	struct rc_process *proc = p->sink_data;
+	struct rc_process *proc = rc_process_of(r, p);
 	struct rc_rec *rec;
 
 	*ret_rec = NULL;
@@ -166,7 +192,7 @@ int rc_rec_new(struct recordings *r, const struct rc_new *n, struct rc_rec **ret
 		return 0;
 	}
 	if (!proc)
-		p->sink_data = proc = calloc(1, sizeof(*proc));
+		p->sink_data = proc = process_new(p);
 	rec = proc ? calloc(1, sizeof(*rec)) : NULL;
 	if (!rec || !rc_span_add(r, rec, n->span, 0, n->cs, true)) {
 		free(rec);

@@ -157,11 +157,30 @@ static void write_text(FILE *f, const struct mt_recorded *e, const struct mt_rec
 
 /* ---- JSON ---- */
 
+/*
+ * A character that a terminal may act on though it is valid in JSON: C1, line separators, direction of text.
+ * Its number and *ret_len, or 0. p: valid UTF-8, NUL-terminated.
+ */
+static unsigned unsafe_at(const unsigned char *p, size_t *ret_len)
+{
+	unsigned c = 0;
+
+	if (p[0] == 0xc2 && p[1] <= 0x9f) {
+		*ret_len = 2;
+		return p[1];
+	}
+	if (p[0] == 0xe2 && (p[1] == 0x80 || p[1] == 0x81))
+		c = 0x2000 + ((p[1] & 1u) << 6) + (p[2] & 0x3fu);
+	*ret_len = 3;
+	return (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ? c : 0;
+}
+
 static void json_string(FILE *f, struct mt_str s)
 {
 	char buf[SAFE_MAX];
 	uint32_t at, part;
-	size_t n, i;
+	size_t n, i, len;
+	unsigned odd;
 
 	fputc('"', f);
 	for (at = 0; at < s.len; at += part) {
@@ -174,6 +193,8 @@ static void json_string(FILE *f, struct mt_str s)
 				fprintf(f, "\\%c", c);
 			else if (c < 0x20 || c == 0x7f)
 				fprintf(f, "\\u%04x", c);
+			else if (c >= 0x80 && (odd = unsafe_at((unsigned char *)buf + i, &len)))
+				fprintf(f, "\\u%04x", odd), i += len - 1;
 			else
 				fputc(c, f);
 		}

@@ -4,15 +4,17 @@
  * all, in order, through decode and spans into the sink.
  *
  * Invariants
- *  L1  Life records (fork, exec, exit, names) come through a ring of their own (B5). Before a hit of time t
- * is fed, all life records up to t are: the thread that made both made the life record first, so it is there
- * when its hit is seen. L2  A life record is fed without a later hit only when the main ring was seen empty
- * after that time (B2). L3  Probes go away first, then the ring is drained: what was counted as delivered is
- * in the trace. L4  The loop never stays in the ring for more than a batch, so signals and timers come
- * through under load.
+ *  L1  Life records (fork, exec, exit, names) come through a ring of their own (B5). Before a hit is fed, what
+ *      its own thread did before (exec, rename) and the birth of its process are: the same thread made both, so
+ *      the life record is there when the hit is seen.
+ *  L2  All other life records up to a time are fed when the main ring was read up to where it ended at that
+ *      time (B2). Not earlier: two hits can lie in the ring in one order and have their times in the other, and
+ *      a thread must not be buried while a hit of it is still to come.
+ *  L3  Probes go away first, then the ring is drained: what was counted as delivered is in the trace.
+ *  L4  The loop never stays in the ring for more than a batch, so signals and timers come through under load.
  *
- * Example: thread 7 exits at t=90 after a hit at t=80; the loop wakes at 100: life {exit 90}; ring {80}. It
- * feeds 80, finds the ring empty, knows that nothing at or before 100 is missing, feeds the exit.
+ * Example: thread 7 exits at t=90 after a hit at t=80; the loop wakes at 100 and notes the end of the ring. It
+ * feeds 80, is at that end, knows that nothing at or before 100 is missing, feeds the exit.
  *
  * Not here: which callsites are armed (attach), what spans mean (spans), what is written (sinks).
  */
@@ -33,6 +35,7 @@
 #include <unistd.h>
 
 #include "procinfo.h"
+#include "session_foreign.h"
 
 #define TICK_MS 50
 #define PROGRESS_TICKS 10
@@ -116,6 +119,7 @@ static int load(struct mt_session *s, bool with_multi, struct mt_session_err *er
 	s->opts.ring_bytes = size;
 	bpf_program__set_autoload(s->skel->progs.mt_native_multi, with_multi);
 	bpf_program__set_autoload(s->skel->progs.mt_trial, with_multi);
+	mt_session_foreign_load(s->skel, with_multi);
 	code = montrace_bpf__load(s->skel);
 	if (code) {
 		montrace_bpf__destroy(s->skel);
@@ -200,6 +204,7 @@ static int open_attach(struct mt_session *s)
 	o.nop5 = o.multi && (s->opts.nop5 == MT_NOP5_AUTO     ? s->features.nop5
 			     : s->opts.nop5 == MT_NOP5_ALWAYS ? s->features.nop5_call
 							      : false);
+	mt_session_foreign_attach(s->skel, &o);
 	return mt_attach_new(&o, &s->attach);
 }
 

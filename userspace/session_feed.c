@@ -81,15 +81,25 @@ static int on_event(void *ctx, const struct mt_event *ev)
 	return 0;
 }
 
+/* ---- Life records in waiting ---------------------------------------------------------------------- */
+
+static void pending_mark(struct mt_session *s, uint32_t id)
+{
+	s->pending_bits[id % PENDING_BITS / 64] |= 1ull << id % 64;
+}
+
+static bool pending_marked(const struct mt_session *s, uint32_t id)
+{
+	return s->pending_bits[id % PENDING_BITS / 64] >> id % 64 & 1;
+}
+
 static int on_life(void *ctx, void *data, size_t len)
 {
 	struct mt_session *s = ctx;
-	struct life *p;
-	uint64_t time;
-	uint32_t tgid, i;
-	uint8_t kind;
+	struct life l, *p;
+	uint32_t i;
 
-	if (len > LIFE_BYTES || mt_decode_peek(data, len, &kind, &tgid, &time))
+	if (len > LIFE_BYTES || mt_decode_life(data, len, &l.time, &l.tid, &l.child))
 		return 0;
 	if (s->npending == s->cap_pending) {
 		uint32_t want = s->cap_pending ? s->cap_pending * 2 : 256;
@@ -102,38 +112,52 @@ static int on_life(void *ctx, void *data, size_t len)
 		s->pending = p;
 		s->cap_pending = want;
 	}
-	for (i = s->npending; i && s->pending[i - 1].time > time; i--)
+	l.len = (uint32_t)len;
+	memcpy(l.data, data, len);
+	for (i = s->npending; i && s->pending[i - 1].time > l.time; i--)
 		s->pending[i] = s->pending[i - 1];
-	s->pending[i].time = time;
-	s->pending[i].len = (uint32_t)len;
-	memcpy(s->pending[i].data, data, len);
+	s->pending[i] = l;
 	s->npending++;
+	pending_mark(s, l.tid);
+	pending_mark(s, l.child);
 	return 0;
 }
 
-static void feed_life(struct mt_session *s, uint64_t until)
+/*
+ * Feeds what is pending up to a time: all, or (tid not 0) what the thread tid itself did, and the birth of
+ * process tgid.
+ */
+static void feed_life(struct mt_session *s, uint64_t until, uint32_t tid, uint32_t tgid)
 {
-	uint32_t i;
+	uint32_t i, keep = 0;
 
-	for (i = 0; i < s->npending && s->pending[i].time <= until; i++)
-		mt_decode_record(&s->sites, &s->decode, s->pending[i].data, s->pending[i].len, on_event, s);
-	if (!i)
-		return;
-	s->npending -= i;
-	memmove(s->pending, s->pending + i, s->npending * sizeof(*s->pending));
+	for (i = 0; i < s->npending; i++) {
+		struct life *l = &s->pending[i];
+
+		if (l->time <= until && (!tid || l->tid == tid || l->child == tgid))
+			mt_decode_record(&s->sites, &s->decode, l->data, l->len, on_event, s);
+		else
+			s->pending[keep++] = *l;
+	}
+	s->npending = keep;
+	memset(s->pending_bits, 0, sizeof(s->pending_bits));
+	for (i = 0; i < keep; i++) {
+		pending_mark(s, s->pending[i].tid);
+		pending_mark(s, s->pending[i].child);
+	}
 }
 
 static int on_hit(void *ctx, void *data, size_t len)
 {
 	struct mt_session *s = ctx;
+	uint32_t tid, tgid;
 	uint64_t time;
-	uint32_t tgid;
-	uint8_t kind;
 
 	if (ring__avail_data_size(ring_buffer__ring(s->life_rb, 0)))
 		ring_buffer__consume(s->life_rb);
-	if (s->npending && !mt_decode_peek(data, len, &kind, &tgid, &time))
-		feed_life(s, time); /* L1 */
+	if (s->npending && !mt_decode_who(data, len, &time, &tgid, &tid) &&
+	    (pending_marked(s, tid) || pending_marked(s, tgid)))
+		feed_life(s, time, tid, tgid); /* L1 */
 	mt_decode_record(&s->sites, &s->decode, data, len, on_event, s);
 	return ++s->batch >= BATCH || s->error ? -EAGAIN : 0; /* L4 */
 }
@@ -149,15 +173,22 @@ int mt_session_open_rings(struct mt_session *s)
 
 bool mt_session_drain(struct mt_session *s)
 {
-	uint64_t now = mt_session_boot_ns();
+	struct ring *main_ring = ring_buffer__ring(s->main_rb, 0);
 
+	if (!s->mark_time) {
+		s->mark_time = mt_session_boot_ns();
+		s->mark_pos = ring__producer_pos(main_ring);
+	}
 	s->batch = 0;
 	ring_buffer__consume(s->main_rb);
-	if (ring__avail_data_size(ring_buffer__ring(s->main_rb, 0)))
+	if (ring__consumer_pos(main_ring) >= s->mark_pos) {
+		ring_buffer__consume(s->life_rb);
+		feed_life(s, s->mark_time, 0, 0); /* L2 */
+		s->mark_time = 0;
+	}
+	if (ring__avail_data_size(main_ring))
 		return s->batch >= BATCH;
 	s->skel->bss->woken = 0;
-	ring_buffer__consume(s->life_rb);
-	feed_life(s, now); /* L2 */
 	return false;
 }
 
@@ -166,5 +197,5 @@ void mt_session_drain_all(struct mt_session *s)
 	while (mt_session_drain(s) && !s->error)
 		;
 	ring_buffer__consume(s->life_rb);
-	feed_life(s, UINT64_MAX);
+	feed_life(s, UINT64_MAX, 0, 0);
 }

@@ -14,6 +14,7 @@
 
 #define LIFE_BYTES 96 /* room for a life record */
 #define TARGET_SLOTS 4096
+#define PENDING_BITS 4096
 
 struct target {
 	struct target *next; /* in its slot */
@@ -25,6 +26,8 @@ struct target {
 
 struct life {
 	uint64_t time;
+	uint32_t tid;   /* who */
+	uint32_t child; /* of a fork: the new process; else 0 */
 	uint32_t len;
 	unsigned char data[LIFE_BYTES];
 };
@@ -51,6 +54,10 @@ struct mt_session {
 	int release;          /* pipe that holds the spawned child; -1 = none */
 	struct life *pending; /* by time */
 	uint32_t npending, cap_pending;
+	uint64_t pending_bits[PENDING_BITS / 64]; /* thread and process numbers among them, hashed */
+	/* When the ring is read up to mark_pos, all hits up to mark_time are fed. 0 = no mark. */
+	uint64_t mark_time;
+	unsigned long mark_pos;
 	uint32_t batch;
 	uint64_t wakeups;
 	int error; /* of feeding: sticks and ends the loop */

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "procinfo.h"
@@ -296,6 +297,9 @@ void mt_session_target_exec(struct mt_session *s, const struct mt_event *ev)
 	if (t) {
 		mt_session_feed_process(s, ev->tgid, ev->time);
 		t->rescan = true;
+		/* A link for one process knows it by its first thread, which is another one now. */
+		if (ev->process.flags & MT_TARGET_MOVED)
+			mt_attach_drop(s->attach, ev->tgid);
 		if (!mt_attach_scan(s->attach, ev->tgid, NULL))
 			mt_attach_arm(s->attach, ev->tgid);
 	}
@@ -325,12 +329,16 @@ static int find_program(const char *name, char *path, size_t cap)
 
 /*
  * Waits for the tracer's end. If it ended without having let go all it held (it was killed), that is done
- * here. It keeps nothing of the tracer but the map: no link, no ring, so nothing of the tracing outlives the
- * tracer.
+ * here. It keeps nothing of the tracer but the map and the word that says "hold": no link, no ring, so
+ * nothing of the tracing outlives the tracer. But the kernel takes the tracer's programs away some time after
+ * its end, and who was let go may exec again before that: so the word is taken back first, and who was being
+ * held just then is found on the second look.
  */
-static void guard(int tracer, int held)
+static void guard(int tracer, int held, volatile unsigned int *hold_execs)
 {
+	struct timespec moment = {0, 20000000};
 	uint32_t pid, *at = NULL;
+	int looks;
 	char c;
 
 	setsid(); /* Ctrl-C is for the others */
@@ -341,20 +349,24 @@ static void guard(int tracer, int held)
 	syscall(SYS_close_range, 5, ~0U, 0);
 	while (read(4, &c, 1) < 0 && errno == EINTR)
 		;
-	while (!bpf_map_get_next_key(3, at, &pid)) {
-		kill((pid_t)pid, SIGCONT);
-		bpf_map_delete_elem(3, &pid);
-		at = NULL;
+	*hold_execs = 0;
+	for (looks = 0; looks < 2; looks++) {
+		if (looks)
+			nanosleep(&moment, NULL);
+		while (!bpf_map_get_next_key(3, at, &pid)) {
+			kill((pid_t)pid, SIGCONT);
+			bpf_map_delete_elem(3, &pid);
+		}
 	}
 	_exit(0);
 }
 
 /* In the child. Both descriptors above those that guard() uses. */
-static void tracer_end(const int alive[2], int held)
+static void tracer_end(const int alive[2], int held, volatile unsigned int *hold_execs)
 {
 	int end = fcntl(alive[0], F_DUPFD_CLOEXEC, 10);
 
-	guard(end, held);
+	guard(end, held, hold_execs);
 }
 
 /* Children of the command are held at their exec until what they run is armed, with a guard for our death. */
@@ -367,9 +379,8 @@ static int hold_children(struct mt_session *s)
 		return -errno;
 	held = fcntl(bpf_map__fd(s->skel->maps.held), F_DUPFD_CLOEXEC, 10);
 	pid = held < 0 ? -1 : fork();
-	if (!pid) {
-		tracer_end(alive, held);
-	}
+	if (!pid)
+		tracer_end(alive, held, &s->skel->bss->hold_execs);
 	close(alive[0]);
 	if (held >= 0)
 		close(held);

@@ -232,14 +232,15 @@ static void span_exit(struct mt_spans *s, struct sp_thread *t, const struct mt_e
 		s->stats.stray_exits++;
 }
 
-static void end_everywhere(struct mt_spans *s, struct sp_thread *t, struct sp_span *sp)
+static void end_everywhere(struct mt_spans *s, struct sp_thread *t, struct sp_span *sp,
+			   enum mt_end_reason reason)
 {
-	while (sp->open && sp_end(s, t, NULL, sp, s->now, MT_END_CLOSED))
+	while (sp->open && sp_end(s, t, NULL, sp, s->now, reason))
 		;
 	for (t = t->proc->first; t && sp->open; t = t->next) {
 		uint64_t at = s->now < t->last_time ? t->last_time : s->now;
 
-		while (sp->open && sp_end(s, t, NULL, sp, at, MT_END_CLOSED))
+		while (sp->open && sp_end(s, t, NULL, sp, at, reason))
 			t->last_time = at;
 	}
 }
@@ -252,9 +253,11 @@ static void span_close(struct mt_spans *s, struct sp_thread *t, const struct mt_
 		s->stats.stray_exits++;
 	if (!sp)
 		return;
-	if (sp->open) {
+	if (sp->open && (ev->flags & MONTRACE_RF_LEFT)) {
+		end_everywhere(s, t, sp, MT_END_NORMAL);
+	} else if (sp->open) {
 		s->stats.closed_entered++;
-		end_everywhere(s, t, sp);
+		end_everywhere(s, t, sp, MT_END_CLOSED);
 	}
 	if (!sp->open)
 		sp_span_forget(s, sp, true);

@@ -23,7 +23,10 @@ static bool plain(struct mt_str s)
 	return true;
 }
 
-/* escape: quotes, backslashes and control characters, as JSON has it. */
+/*
+ * escape: quotes, backslashes and control characters, as JSON has it; also those from 0x7f to 0x9f, which JSON
+ * lets through and a terminal obeys. s is valid UTF-8, so 0xc2 has a byte behind it.
+ */
 static void put_fixed(FILE *out, const char *s, size_t len, bool escape)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -31,8 +34,10 @@ static void put_fixed(FILE *out, const char *s, size_t len, bool escape)
 
 		if (escape && (c == '"' || c == '\\'))
 			fprintf(out, "\\%c", c);
-		else if (escape && c < 0x20)
+		else if (escape && (c < 0x20 || c == 0x7f))
 			fprintf(out, "\\u%04x", c);
+		else if (escape && c == 0xc2 && i + 1 < len && (unsigned char)s[i + 1] < 0xa0)
+			fprintf(out, "\\u%04x", (unsigned char)s[++i]);
 		else
 			putc(c, out);
 	}

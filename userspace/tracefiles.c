@@ -43,6 +43,9 @@ struct tracefiles {
 	struct mt_tracedir *dirs[MAX_DIRS];
 	uint32_t ndirs;
 	char *made_id; /* execution id made for this recording */
+	/* of the parent asked last: siblings tend to come together, the last one may come when it is gone */
+	char parent_id[MT_TRACEDIR_NAME_MAX + 1];
+	uint32_t parent;
 	struct file *files;
 	struct file *common; /* of all */
 	char *first_path;
@@ -84,21 +87,32 @@ static int explain(struct tracefiles *t, int err, const char *what, const char *
 
 /* ---- Names ---------------------------------------------------------------------------------------- */
 
-/* A variable of the process's environment at its exec; false if it is not to be had. */
-static bool process_variable(uint32_t pid, const char *name, char *value, size_t cap)
+/*
+ * A variable of the process's environment at its exec. -ENODATA: it has none, or an empty one. -ESRCH: the
+ * process is gone, nobody knows any more.
+ */
+static int process_variable(uint32_t pid, const char *name, char *value, size_t cap)
 {
-	int proc, dir;
-	bool ok = false;
+	struct mt_proc_stat st;
+	int proc, dir, err;
 
 	value[0] = 0;
-	if (!pid || mt_proc_open(NULL, &proc))
-		return false;
-	if (!mt_proc_pid(proc, pid, &dir)) {
-		ok = !mt_proc_environ(dir, name, value, cap) && value[0];
+	if (!pid)
+		return -ESRCH;
+	err = mt_proc_open(NULL, &proc);
+	if (err)
+		return err;
+	err = mt_proc_pid(proc, pid, &dir);
+	if (!err) {
+		err = mt_proc_environ(dir, name, value, cap);
+		if (!err && !value[0])
+			err = -ENODATA;
+		if (err && (mt_proc_stat(dir, &st) || st.state == 'Z' || st.state == 'X'))
+			err = -ESRCH; /* its memory goes before it does */
 		close(dir);
 	}
 	close(proc);
-	return ok;
+	return err;
 }
 
 static void program_name(uint32_t pid, char *name, size_t cap)
@@ -118,8 +132,9 @@ static void program_name(uint32_t pid, char *name, size_t cap)
 	free(info);
 }
 
-/* p NULL: the process is not traced yet, ask /proc. */
-static int file_name(struct tracefiles *t, uint32_t pid, const struct mt_process *p, char *name, size_t cap)
+/* p NULL: the process is not traced yet, ask /proc. -ESRCH, with `again`: what it is named after is gone. */
+static int file_name(struct tracefiles *t, uint32_t pid, const struct mt_process *p, bool again, char *name,
+		     size_t cap)
 {
 	char program[MT_PROC_NAME_MAX], host[256] = "";
 	struct mt_name_vars vars = {.pid = pid, .name = program, .hostname = host};
@@ -139,25 +154,49 @@ static int file_name(struct tracefiles *t, uint32_t pid, const struct mt_process
 				 t->opts.name + pos);
 			return failed(t, err);
 		}
-		return err;
+		return err ? explain(t, err, "a trace", "--name: the name is too long") : 0;
 	}
-	if (p && p->name_given)
+	if (p && p->name_given) {
 		snprintf(name, cap, "%s", p->name);
-	else if (!process_variable(pid, "HYPERACTOR_PROCESS_NAME", name, cap))
+		return 0;
+	}
+	err = process_variable(pid, "HYPERACTOR_PROCESS_NAME", name, cap);
+	if (err == -ESRCH && again)
+		return err;
+	if (err)
 		snprintf(name, cap, "%s", program);
 	return 0;
 }
 
+/* The execution id in the environment of a process that is gone: its parent's, which handed it on. */
+static int inherited_id(struct tracefiles *t, uint32_t parent, char *buf, size_t cap)
+{
+	int err = process_variable(parent, "HYPERACTOR_EXECUTION_ID", buf, cap);
+
+	if (!err && parent) {
+		t->parent = parent;
+		snprintf(t->parent_id, sizeof(t->parent_id), "%s", buf);
+	} else if (err == -ESRCH && parent && parent == t->parent) {
+		snprintf(buf, cap, "%s", t->parent_id);
+		err = 0;
+	}
+	return err;
+}
+
+/* NULL: it has none, one is made. */
 static const char *execution_id(struct tracefiles *t, uint32_t pid, const struct mt_process *p, char *buf,
 				size_t cap)
 {
+	int err;
+
 	if (t->opts.execution_id)
 		return t->opts.execution_id;
 	if (p && p->execution_id[0])
 		return p->execution_id;
-	if (process_variable(pid, "HYPERACTOR_EXECUTION_ID", buf, cap))
-		return buf;
-	return t->made_id; /* NULL the first time: tracedir makes one */
+	err = process_variable(pid, "HYPERACTOR_EXECUTION_ID", buf, cap);
+	if (err == -ESRCH && p)
+		err = inherited_id(t, p->ppid, buf, cap);
+	return err ? t->made_id : buf; /* NULL the first time: tracedir makes one */
 }
 
 static int directory(struct tracefiles *t, const char *id, struct mt_tracedir **ret_dir)
@@ -288,7 +327,7 @@ static int open_in_dir(struct tracefiles *t, uint32_t pid, const struct mt_proce
 
 	if (!f)
 		return -ENOMEM;
-	err = file_name(t, pid, p, name, sizeof(name));
+	err = file_name(t, pid, p, false, name, sizeof(name));
 	if (!err)
 		err = directory(t, execution_id(t, pid, p, id, sizeof(id)), &f->dir);
 	if (err)
@@ -391,9 +430,12 @@ static void rename_file(struct tracefiles *t, struct file *f, const struct mt_pr
 	struct mt_tracedir *dir;
 	char *path;
 
-	if (!f->dir || f == t->common || p->parts || file_name(t, p->pid, p, name, sizeof(name)))
+	if (!f->dir || f == t->common || p->parts)
 		return;
-	if (directory(t, execution_id(t, p->pid, p, id, sizeof(id)), &dir))
+	if (file_name(t, p->pid, p, true, name, sizeof(name)))
+		snprintf(name, sizeof(name), "%s", f->base_name);
+	dir = f->dir; /* what the environment says was asked when the file was made */
+	if (p->execution_id[0] && directory(t, execution_id(t, p->pid, p, id, sizeof(id)), &dir))
 		return;
 	if (dir == f->dir && !strcmp(name, f->base_name))
 		return;
@@ -597,7 +639,7 @@ int mt_tracefiles_new(const struct mt_tracefiles_opts *opts, struct mt_tracefile
 static bool due(const struct tracefiles *t, const struct file *f, uint64_t now)
 {
 	return (t->opts.rotate_bytes && f->out->bytes >= t->opts.rotate_bytes) ||
-	       (t->opts.rotate_ns && now - f->opened >= t->opts.rotate_ns);
+	       (t->opts.rotate_ns && now > f->opened && now - f->opened >= t->opts.rotate_ns);
 }
 
 bool mt_tracefiles_rotate_due(struct mt_sink *sink, uint64_t now, struct mt_process **ret_process)

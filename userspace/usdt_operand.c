@@ -348,8 +348,14 @@ static void operand(struct mt_str text, uint16_t machine, struct mt_operand *o)
 		ok = machine == EM_AARCH64 ? mt_operand_arm64(&s, o) : operand_x86(&s, machine != EM_386, o);
 	if (!ok || s.p != s.end)
 		o->op.missing = MT_MISSING_OPERAND;
-	if (o->op.missing)
-		o->sym_kind = MT_SYM_NONE;
+	if (!o->op.missing)
+		return;
+	o->op = (struct mt_plan_op){.base = MT_REG_NONE,
+				    .index = MT_REG_NONE,
+				    .size = o->op.size,
+				    .flags = o->op.flags & MT_OP_SIGNED,
+				    .missing = o->op.missing};
+	o->sym_kind = MT_SYM_NONE;
 }
 
 /* Operands are separated by blanks, but blanks inside brackets are part of one. */
@@ -435,6 +441,7 @@ const char *mt_missing_text(unsigned reason)
 		[MT_MISSING_GOT] = "address made at run time (GOT)",
 		[MT_MISSING_TLS] = "thread-local, place not known",
 		[MT_MISSING_ARG] = "no such argument",
+		[MT_MISSING_TYPE] = "of another type",
 	};
 
 	return reason < sizeof(texts) / sizeof(*texts) ? texts[reason] : "missing";

@@ -377,8 +377,11 @@ static int label_args(struct parse *p, struct mt_str text, const char *at)
 		if (!known) {
 			struct parse sub = *p;
 			struct mt_usdt_arg a;
+			const char *colon = memchr(name.p, ':', name.len);
 
 			sub.s = (struct mt_scan){name.p, name.p + name.len};
+			if (colon)
+				name.len = (uint32_t)(colon - name.p);
 			if (argument(&sub, &a) || sub.s.p != sub.s.end || add_field(p, at, name, &a))
 				return bad(p, at, "{...} in a name is a field of this spec, or argN, or argN:type");
 		}

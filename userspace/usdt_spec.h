@@ -45,6 +45,8 @@ struct mt_usdt_arg {
 	uint8_t len; /* of a text: argument with its length; MT_USDT_NO_ARG = up to the NUL */
 };
 
+struct mt_usdt_profile;
+
 struct mt_usdt_field {
 	struct mt_str name;
 	struct mt_usdt_arg arg;
@@ -75,6 +77,8 @@ struct mt_usdt_spec {
 	uint8_t ntests;
 	struct mt_usdt_test tests[8];
 	uint8_t ntexts; /* of tests */
+	const struct mt_usdt_profile *profile; /* it is from; NULL = from --usdt */
+	const struct mt_usdt_whens *whens;     /* of the profile: files that it is for; NULL = all */
 };
 
 struct mt_usdt_err {
@@ -95,9 +99,24 @@ const char *mt_usdt_type_name(unsigned type);
  */
 bool mt_usdt_begin(struct mt_str name, uint32_t *ret_stem);
 bool mt_usdt_pair(struct mt_str begin, struct mt_str end);
+/* The k-th name, from 0, that the end of this begin may have; into buf. False: no more (or it is no begin). */
+bool mt_usdt_end_name(struct mt_str begin, unsigned k, char *buf, size_t cap, struct mt_str *ret_end);
 
 /* Glob with one star at most, and what the star stood for. */
 bool mt_usdt_match(struct mt_str glob, struct mt_str text, struct mt_str *ret_star);
+
+/* Conditions of a profile's specs: the file has one of these probes. */
+#define MT_USDT_WHENS 16
+struct mt_usdt_whens {
+	unsigned n;
+	struct {
+		char *provider, *name; /* globs */
+	} v[MT_USDT_WHENS];
+};
+struct mt_elfnotes;
+/* Does the spec want a probe of that name, as begin, end or alone? `auto:`: if it is half of a pair by its name. */
+bool mt_usdt_spec_wants(const struct mt_usdt_spec *s, struct mt_str provider, struct mt_str name);
+bool mt_usdt_when(const struct mt_elfnotes *n, const struct mt_usdt_whens *w);
 
 /* Many specs. */
 struct mt_usdt_set {

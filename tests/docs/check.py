@@ -8,8 +8,8 @@
 The options of `BINARY --help` count. An option missing in the man page, or unknown there, is an error;
 so is one with another argument, and a command that is missing. README.md is checked if it has a table of
 options (rows `| `-p`, `--pid PID` | ... |`): that one must be complete. Elsewhere in README.md, and in
-the examples of the man page, an option of montrace-bpf must at least exist. The variables that main.c
-reads must be in ENVIRONMENT of the man page, and no others but those of the traced program.
+the examples of the man page, an option of montrace-bpf must at least exist. The variables that the tool
+reads, its own and those of a traced program, must be in ENVIRONMENT of the man page, and no others.
 
 The last line is `N passed, N failed`. Exit status: 0 all agree, 1 they do not, 2 usage.
 """
@@ -81,19 +81,19 @@ def man_variables(sections):
     lines = sections.get("ENVIRONMENT", [])
     for before, line in zip(lines, lines[1:]):
         if before == ".TP":
-            found |= set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", line))
+            found |= set(re.findall(r"\b[A-Z][A-Z0-9_]{3,}\b", line))
     return found
 
 
 def source_variables(source):
-    """Variables read with getenv in main.c, and from a target's environment anywhere."""
+    """Variables read with getenv, and names of those that targets are asked for."""
     found = set()
     for name in sorted(os.listdir(source)):
         if name.endswith(".c"):
             with open(os.path.join(source, name), encoding="utf-8") as f:
                 text = f.read()
             found |= set(re.findall(r'\b(?:getenv|variable)\("(\w+)"\)', text))
-            found |= set(re.findall(r'\bmt_proc_environ\(\w+, "(\w+)"', text))
+            found |= set(re.findall(r'"((?:HYPERACTOR|MONTRACE|MONARCH)_[A-Z_]+)"', text))
     return found
 
 
@@ -102,7 +102,7 @@ def command_lines(text):
     found = set()
     for line in text.replace("\\\n", " ").splitlines():
         for m in re.finditer(r"(?:^|[\s`/])montrace-bpf (.*)", line):
-            line_options = re.split(r"[`|;#]|&&|(?<=\s)--(?=\s)", m[1])[0]
+            line_options = re.split(r"[`|;#]|&&|(?<!\S)--(?=\s)", m[1])[0]
             line_options = re.sub(r"'[^']*'|\"[^\"]*\"", "", line_options)
             found |= set(OPTION.findall(line_options))
     return found
@@ -198,6 +198,8 @@ def self_test():
         ("no argument in the man page", (help_text, roff.replace(" \\fISIZE\\fP", ""), readme, {"MT_DIR"}), 1),
         ("other short option", (help_text, roff.replace("\\fB\\-q", "\\fB\\-Q"), readme, {"MT_DIR"}), 1),
         ("command missing", (help_text, roff.replace(".B dump\n", ""), readme, {"MT_DIR"}), 1),
+        ("options of a command are its own",
+         (help_text, roff + "sudo montrace-bpf \\-\\- ./x \\-\\-port 1\n", readme, {"MT_DIR"}), 0),
         ("bad example", (help_text, roff.replace("\\-p 1", "\\-z 1"), readme, {"MT_DIR"}), 1),
         ("variable missing", (help_text, roff, readme, {"MT_DIR", "MT_X"}), 1),
         ("variable unknown", (help_text, roff, readme, set()), 1),

@@ -9,15 +9,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct mt_callsite cs = {
-	.class_ = MONTRACE_CLASS_EVENT,
-	.level = MONTRACE_WARN,
-	.name = "aab",
-	.target = "t",
-	.file = "",
-	.function = "",
-	.nfields = 3,
-	.fields = {{"i", MONTRACE_TYPE_I64}, {"f", MONTRACE_TYPE_F64}, {"s", MONTRACE_TYPE_STR}}};
+static const struct mt_callsite cs = {.class_ = MONTRACE_CLASS_EVENT,
+				      .level = MONTRACE_WARN,
+				      .name = "aab",
+				      .target = "t",
+				      .file = "",
+				      .function = "",
+				      .nfields = 3,
+				      .fields = {{.name = "i", .type = MONTRACE_TYPE_I64},
+						 {.name = "f", .type = MONTRACE_TYPE_F64},
+						 {.name = "s", .type = MONTRACE_TYPE_STR}}};
 
 static void fired(void *ctx, const struct mt_trigger *t, const char *text, uint64_t time)
 {

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "montrace.h"
 #include "harness.h"
 
 #define MAX_SITES 16384
@@ -28,8 +29,10 @@ static void die(const char *what)
 	abort();
 }
 
-/* Called from the assembly below, with a good stack. index: site * 4 + probe */
-__attribute__((used, visibility("hidden"))) void h_capture(const void *rec, uint64_t len, uint32_t index)
+/* Called from the assembly below, with a good stack. index: site * 4 + probe; words: rdx rcx r8 r9 rax r10 */
+void h_capture(const void *rec, uint64_t len, uint32_t index, const uint64_t *words);
+__attribute__((used, visibility("hidden"))) void h_capture(const void *rec, uint64_t len, uint32_t index,
+							   const uint64_t *words)
 {
 	uint32_t i = __atomic_fetch_add(&nhits, 1, __ATOMIC_RELAXED);
 	uint8_t *copy;
@@ -40,28 +43,30 @@ __attribute__((used, visibility("hidden"))) void h_capture(const void *rec, uint
 	if (!copy)
 		abort();
 	memcpy(copy, rec, len < 4096 ? len : 4096);
-	hits[i] = (struct h_hit){
-		.site = &sites[index / 4],
-		.probe = index & 3,
-		.tid = (uint32_t)syscall(SYS_gettid),
-		.len = len,
-		.rec = copy,
-	};
+	hits[i].site = &sites[index / 4];
+	hits[i].probe = index & 3;
+	hits[i].tid = (uint32_t)syscall(SYS_gettid);
+	hits[i].len = len;
+	hits[i].rec = copy;
+	memcpy(hits[i].words, words, sizeof(hits[i].words));
 }
 
-/* What a stub jumps to, index in r11d. Keeps the callee-saved registers, spoils all else. */
+/* What a stub jumps to, index on the stack. Keeps the callee-saved registers, spoils all else. */
 void h_common(void);
 __asm__(".text\n"
 	".globl h_common\n.hidden h_common\n.type h_common, @function\n"
 	"h_common:\n"
 	"	push %rbp\n"
 	"	mov %rsp, %rbp\n"
+	"	push %r10\n	push %rax\n	push %r9\n	push %r8\n	push %rcx\n	push %rdx\n"
+	"	mov %rsp, %rcx\n"
+	"	mov 8(%rbp), %edx\n"
 	"	and $-16, %rsp\n"
 	"	cld\n"
-	"	mov %r11d, %edx\n"
 	"	call h_capture\n"
 	"	mov %rbp, %rsp\n"
 	"	pop %rbp\n"
+	"	add $8, %rsp\n"
 	"	lea -8(%rsp), %rax\n"
 	"	mov $64, %ecx\n"
 	"	movabs $0xdeadbeefdeadbeef, %rdx\n"
@@ -118,12 +123,12 @@ static void patch(struct h_site *s, uint8_t *stub, uint32_t first)
 		int32_t rel = (int32_t)(stub - (nop5 + 5));
 
 		CHECK(!memcmp(nop5 - 1, "\x90\x0f\x1f\x44\x00\x00\xc3", 7));
-		/* mov $index, %r11d; movabs $h_common, %rax; jmp *%rax */
-		memcpy(stub, "\x41\xbb", 2);
-		memcpy(stub + 2, &index, 4);
-		memcpy(stub + 6, "\x48\xb8", 2);
-		memcpy(stub + 8, &to, 8);
-		memcpy(stub + 16, "\xff\xe0", 2);
+		/* push $index; movabs $h_common, %r11; jmp *%r11 */
+		stub[0] = 0x68;
+		memcpy(stub + 1, &index, 4);
+		memcpy(stub + 5, "\x49\xbb", 2);
+		memcpy(stub + 7, &to, 8);
+		memcpy(stub + 15, "\x41\xff\xe3", 3);
 		nop5[0] = 0xe8;
 		memcpy(nop5 + 1, &rel, 4);
 	}
@@ -312,7 +317,7 @@ void h_begin(struct h_exp *e, unsigned kind, unsigned nfields, uint32_t flags, u
 	memset(e, 0, sizeof(*e));
 	put(e, 2, kind, 1);
 	put(e, 3, nfields, 1);
-	put(e, 4, flags, 4);
+	put(e, 4, flags | (span || parent ? 0 : MONTRACE_RF_NO_IDS), 4);
 	put(e, 8, span, 8);
 	put(e, 16, parent, 8);
 	e->nfields = nfields;
@@ -353,15 +358,18 @@ bool h_is(size_t i, const char *name, struct h_exp *e, const char *where, int li
 {
 	const struct h_hit *h = h_hit_at(i);
 	uint32_t size = (e->end + 7) & ~7u;
+	uint32_t rest = e->b[4] & MONTRACE_RF_NO_IDS ? 24 : 8; /* what is in registers after the first word */
 
 	put(e, 0, size, 2);
 	if (e->nnum == e->nfields && h->len == size && !memcmp(h->rec, e->b, size) &&
-	    !strcmp(h->site->name, name))
+	    !strcmp(h->site->name, name) && !memcmp(h->words, e->b, 8) &&
+	    !memcmp(h->words + 1, e->b + rest, 40))
 		return true;
 	fprintf(stderr, "%s:%d: hit %zu of %zu is of `%s`, want `%s`\n", where, line, i, h_nhits(),
 		h->site->name, name);
 	dump("has ", h->rec, h->len);
 	dump("want", e->b, size);
+	dump("registers", (const uint8_t *)h->words, sizeof(h->words));
 	return false;
 }
 

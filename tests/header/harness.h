@@ -39,6 +39,7 @@ struct h_hit {
 	uint32_t tid;
 	uint64_t len;       /* second argument */
 	const uint8_t *rec; /* copy of len bytes (at most 4096) */
+	uint64_t words[6];  /* what came in rdx rcx r8 r9 rax r10 */
 };
 
 /* Finds the callsites of all loaded modules (those seen before are kept) and patches their thunks. Count. */

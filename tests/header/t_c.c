@@ -197,7 +197,7 @@ static void test_all_types(void)
 	h_reset();
 	/* @event info "auto" - s:str array:str b:bool uc:u64 sh:i64 f:f64 c:u64 l:i64 1+1:i64 n=1 */
 	MONTRACE_EVENT(MONTRACE_INFO, "auto", MT(s), MT(array), MT(b), MT(uc), MT(sh), MT(f),
-		       MT_AS("c", (unsigned)color), MT_AS("l", -5LL), MT(1 + 1));
+		       MT_AS("c", (unsigned)color), MT_AS("l", -5LL), MT_AS("1+1", 1 + 1));
 	h_begin(&e, MONTRACE_KIND_EVENT, 9, 0, 0, 0);
 	h_text(&e, "str", 3, 3);
 	h_text(&e, "array", 5, 5);

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -43,8 +44,10 @@ class Target:
         full = dict(os.environ)
         full.update(env or {})
         self.p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                  env=full, cwd=cwd)
-        line = self.p.stdout.readline().decode()
+                                  env=full, cwd=cwd, bufsize=0)
+        self.buf = b""
+        self.pid = 0
+        line = self.line(time.time() + 20)
         need(line.startswith("ready "), "%s did not get ready: %r" % (argv[0], line))
         self.pid = int(line.split()[1])
         self.out = {}
@@ -53,11 +56,25 @@ class Target:
         self.p.stdin.write(b"g\n")
         self.p.stdin.flush()
 
+    def line(self, end):
+        """The next line, "" at the end of the output. Fails when `end` (time) comes first."""
+        while b"\n" not in self.buf:
+            left = end - time.time()
+            need(left > 0, "target %d says nothing more" % self.pid)
+            if not select.select([self.p.stdout], [], [], left)[0]:
+                continue
+            more = os.read(self.p.stdout.fileno(), 65536)
+            if not more:
+                break
+            self.buf += more
+        line, _, self.buf = self.buf.partition(b"\n")
+        return line.decode(errors="replace") + ("\n" if line or self.buf else "")
+
     def read(self, until="done", timeout=120):
         """key=value lines up to `done` or the end."""
         end = time.time() + timeout
-        while time.time() < end:
-            line = self.p.stdout.readline().decode()
+        while True:
+            line = self.line(end)
             if not line or line.strip() == until:
                 break
             if "=" in line:

@@ -511,7 +511,7 @@ static const struct scenario scenarios[] = {
 		       "begin 1/1 @20 A #1 span=1 flow=F1 | span=1\n"
 		       "end 1/1 @30 A #1 span=1 detach\n"
 		       "gone 1/1\n"
-		       "gone 1\n"
+		       "gone 1 detach\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @50 A #2 span=2 flow=F2 unseen | span=2 fields=\"not seen\"\n"
@@ -532,7 +532,7 @@ static const struct scenario scenarios[] = {
 		       "begin 9/9 @80 b #2 span=2\n"
 		       "end 9/9 @90 b #2 span=2 normal\n"
 		       "gone 9/9\n"
-		       "gone 9 process status=0\n"
+		       "gone 9 process\n"
 		       "stray=1\n",
 	},
 	{
@@ -718,7 +718,7 @@ static const struct scenario scenarios[] = {
 		       "thread 1/2 name=\n"
 		       "instant 1/2 @200000101 tick i=1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 thread\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @200000111 a #3 span=3\n"
@@ -796,13 +796,13 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @40 b #2 span=2 detach\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n",
+		       "gone 1 detach\n",
 	},
 	{
 		.name = "self_exec",
 		.script = "process 1 1000 7 42 app app-x; pname process_name long; "
 			  "tname thread_name longer; new A 5; enter A 5; thread 1 2; begin b; texit; "
-			  "thread 1 1; exec sh 1000; begin a; end a; exit A 5;",
+			  "thread 1 1; exec sh 1000; begin a; comm x; end a; exit A 5;",
 		.log = "process 1 name=long ppid=7 uid=42 cmdline=app-x\n"
 		       "new 1 @40 span=1\n"
 		       "thread 1/1 name=longer\n"
@@ -816,7 +816,8 @@ static const struct scenario scenarios[] = {
 		       "thread 1/1 name=sh\n"
 		       "process 1 name=sh ppid=7 uid=42 cmdline=app-x\n"
 		       "begin 1/1 @90 a #3 span=3\n"
-		       "end 1/1 @100 a #3 span=3 normal\n"
+		       "thread 1/1 name=x\n"
+		       "end 1/1 @110 a #3 span=3 normal\n"
 		       "stray=1\n",
 	},
 	{
@@ -857,6 +858,24 @@ static const struct scenario scenarios[] = {
 		       "lost=1\n",
 	},
 	{
+		.name = "exec_with_the_first_thread_left",
+		.script = "event tick 1; thread 1 2; event tick 2; event tick 3; thread 1 1; exec sh 1000; "
+			  "setseq 2; event tick 4; skip 1; event tick 5;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "instant 1/1 @10 tick i=1\n"
+		       "thread 1/2 name=\n"
+		       "instant 1/2 @20 tick i=2\n"
+		       "instant 1/2 @30 tick i=3\n"
+		       "gone 1/2\n"
+		       "thread 1/1 name=sh\n"
+		       "process 1 name=sh\n"
+		       "instant 1/1 @50 tick i=4\n"
+		       "lost 1/1 @60 n=1\n"
+		       "instant 1/1 @60 tick i=5\n"
+		       "lost=1\n",
+	},
+	{
 		.name = "tid_reuse",
 		.script = "thread 1 5 100; begin a; thread 1 5 200; begin b; end b;",
 		.log = "process 1 name=\n"
@@ -880,7 +899,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @30 b #2 span=2 thread\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 thread\n"
 		       "process 1 name=\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @30 c #3 span=3\n"
@@ -895,7 +914,7 @@ static const struct scenario scenarios[] = {
 		       "begin 1/1 @20 a #1 span=1\n"
 		       "end 1/1 @30 a #1 span=1 thread\n"
 		       "gone 1/1\n"
-		       "gone 1\n"
+		       "gone 1 thread\n"
 		       "process 1 name=app ppid=7 uid=42\n"
 		       "thread 1/1 name=\n"
 		       "begin 1/1 @40 b #2 span=2\n"
@@ -911,7 +930,7 @@ static const struct scenario scenarios[] = {
 		       "process 1 name=app2 ppid=7 uid=42\n"
 		       "end 1/1 @40 a #1 span=1 normal\n"
 		       "gone 1/1\n"
-		       "gone 1\n",
+		       "gone 1 thread\n",
 	},
 	{
 		.name = "time_back",
@@ -1132,7 +1151,7 @@ static const struct scenario scenarios[] = {
 		       "end 1/2 @70 b #6 span=4 thread\n"
 		       "gone 1/1\n"
 		       "gone 1/2\n"
-		       "gone 1\n"
+		       "gone 1 detach\n"
 		       "open 1/1 1 c span=3 parent=2 since=40\n"
 		       "open 1/1 0 A span=2 parent=1 since=30\n"
 		       "open 1/1 1 c span=3 parent=2 since=40\n"

@@ -189,6 +189,7 @@ static struct mt_control_opts options(struct rig *r)
 static void rig_open(struct rig *r)
 {
 	struct mt_control_opts o = options(r);
+	mode_t mask;
 
 	memset(r, 0, sizeof(*r));
 	r->file = -1;
@@ -196,7 +197,9 @@ static void rig_open(struct rig *r)
 	strcpy(r->base, "/tmp/mt-test-XXXXXX");
 	assert_non_null(mkdtemp(r->base));
 	snprintf(r->dir, sizeof(r->dir), "%s/montrace-bpf", r->base);
+	mask = umask(0177);
 	assert_int_equal(mt_control_new(&o, r->dir, 4711, NULL, &r->c), 0);
+	umask(mask);
 }
 
 static void rig_close(struct rig *r)
@@ -625,7 +628,7 @@ static void tracers_are_found(void **state)
 	snprintf(path, sizeof(path), "%s/99.sock", r.dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600)); /* no socket */
 	snprintf(path, sizeof(path), "%s/4711.sock.old", r.dir);
-	close(open(path, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(symlink("4711.sock", path), 0); /* somebody listens, but the name is not ours */
 	assert_int_equal(mt_control_list(dirs, 2, &v, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(v[0].pid, 4711);
@@ -684,6 +687,23 @@ static unsigned open_files(void)
 	return n;
 }
 
+/* `text` with three files. */
+static void say_with_files(int fd, const char *text, int file)
+{
+	int files[3] = {file, file, file};
+	char control[CMSG_SPACE(sizeof(files))] __attribute__((aligned(8))) = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *m = CMSG_FIRSTHDR(&msg);
+
+	m->cmsg_level = SOL_SOCKET;
+	m->cmsg_type = SCM_RIGHTS;
+	m->cmsg_len = CMSG_LEN(sizeof(files));
+	memcpy(CMSG_DATA(m), files, sizeof(files));
+	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), strlen(text));
+}
+
 static void files_come_along(void **state)
 {
 	static const struct mt_control_req snapshot = {.verb = MT_CONTROL_SNAPSHOT},
@@ -729,7 +749,27 @@ static void files_come_along(void **state)
 	assert_int_equal(mt_control_send(fd, &status, file), 0);
 	expect(&r, fd, "error this file cannot be written to\n(end)");
 	close(fd);
-	/* Before the request is complete, and after it: never kept. */
+	/* Many at once: the first is taken. Then one that comes after the request, to one who follows. */
+	fd = client(&r);
+	say_with_files(fd, "mt1 snap", file);
+	run(&r);
+	say_with_files(fd, "shot\n", file);
+	expect(&r, fd, "ok\nend\n(end)");
+	close(fd);
+	assert_true(r.file >= 0);
+	close(r.file);
+	fd = client(&r);
+	say(fd, "mt1 tail\n");
+	run(&r);
+	before++; /* the connection's */
+	before++; /* and ours */
+	say_with_files(fd, "x", file);
+	run(&r);
+	assert_in_range(open_files(), before, before + 1); /* one may wait for the end of the connection */
+	close(fd);
+	run(&r);
+	before -= 2;
+	/* Two requests, each with a file: one request is a connection. */
 	fd = client(&r);
 	assert_int_equal(mt_control_send(fd, &snapshot, file), 0);
 	assert_int_equal(mt_control_send(fd, &snapshot, file), 0);
@@ -812,13 +852,13 @@ static void *client_thread(void *arg)
 
 /* ---- tail, from the recordings to the client ---- */
 
-static const struct mt_callsite recording = {
-	.class_ = MONTRACE_CLASS_RECORDING,
-	.name = "recording",
-	.target = "t",
-	.file = "f.c",
-	.nfields = 2,
-	.fields = {{"subject", MONTRACE_TYPE_STR}, {"capacity", MONTRACE_TYPE_U64}}};
+static const struct mt_callsite recording = {.class_ = MONTRACE_CLASS_RECORDING,
+					     .name = "recording",
+					     .target = "t",
+					     .file = "f.c",
+					     .nfields = 2,
+					     .fields = {{.name = "subject", .type = MONTRACE_TYPE_STR},
+							{.name = "capacity", .type = MONTRACE_TYPE_U64}}};
 static const struct mt_callsite event = {.class_ = MONTRACE_CLASS_EVENT,
 					 .level = MONTRACE_INFO,
 					 .name = "hello",

@@ -534,13 +534,72 @@ static void maps_and_unknown_kinds(void **state)
 	head(&r, MT_WIRE_MAPS, 0);
 	assert_int_equal(decode(&r, &st, &g), 0);
 	assert_int_equal(st.malformed + st.unknown, 0);
-	head(&r, MT_WIRE_FOREIGN, SCOPE);
+	head(&r, 15, SCOPE);
 	assert_int_equal(decode(&r, &st, &g), 0);
 	assert_int_equal(st.unknown, 1);
 	head(&r, 0, SCOPE);
 	assert_int_equal(decode(&r, &st, &g), 0);
 	assert_int_equal(st.unknown, 1);
 	assert_int_equal(g.n, 0);
+}
+
+/* Operands as they were read -> values; those that could not be read have the reason, for foreign sites only. */
+static void foreign(void **state)
+{
+	static const struct mt_callsite cs = {.id = 1,
+					      .class_ = MONTRACE_CLASS_EVENT,
+					      .nfields = 10,
+					      .fields = {{"i8", MONTRACE_TYPE_I64, MT_RAW_I8},
+							 {"i16", MONTRACE_TYPE_I64, MT_RAW_I16},
+							 {"i32", MONTRACE_TYPE_I64, MT_RAW_I32},
+							 {"u8", MONTRACE_TYPE_U64, MT_RAW_U8},
+							 {"u16", MONTRACE_TYPE_U64, MT_RAW_U16},
+							 {"u32", MONTRACE_TYPE_U64, MT_RAW_U32},
+							 {"f", MONTRACE_TYPE_F64, MT_RAW_F32},
+							 {"hex", MONTRACE_TYPE_DEBUG, MT_RAW_HEX},
+							 {"gone", MONTRACE_TYPE_STR, MT_RAW_AS_IS},
+							 {"xmm", MONTRACE_TYPE_F64, MT_RAW_F32}}};
+	const uint64_t v[] = {0xffffff80, 0xffff8000, 0x80000000, ~0ull, ~0ull, ~0ull, 0x3fc00000,
+			      0xdeadbeefcafe, 1, 2};
+	struct montrace_record m = {.size = sizeof(m) + sizeof(v),
+				    .kind = MONTRACE_KIND_EVENT,
+				    .nfields = 10,
+				    .flags = 0x3000000u | 5};
+	struct mt_decode_stats st = {0};
+	struct mt_sites s = {0};
+	struct got g = {0};
+	struct ring r;
+	uint32_t number;
+
+	(void)state;
+	assert_int_equal(mt_sites_add(&s, &cs, &number), 0);
+	head(&r, MT_WIRE_FOREIGN, 1);
+	put(&r, &m, sizeof(m));
+	put(&r, v, sizeof(v));
+	assert_int_equal(mt_decode_record(&s, &st, r.b, r.len, collect, &g), 0);
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.ev[0].flags, 5);
+	assert_true(g.ev[0].has_seq);
+	assert_true(g.ev[0].values[0].i == -128);
+	assert_true(g.ev[0].values[1].i == -32768);
+	assert_true(g.ev[0].values[2].i == INT32_MIN);
+	assert_true(g.ev[0].values[3].u == 255);
+	assert_true(g.ev[0].values[4].u == 65535);
+	assert_true(g.ev[0].values[5].u == UINT32_MAX);
+	assert_true(g.ev[0].values[6].f == 1.5);
+	assert_int_equal(g.ev[0].values[7].s.len, 14);
+	assert_false(g.ev[0].values[7].missing);
+	assert_true(g.ev[0].values[8].missing && g.ev[0].values[9].missing);
+	assert_string_equal(g.ev[0].values[8].s.p, "unreadable");
+	assert_memory_equal(g.ev[0].values[9].s.p, "in a vector", 11);
+	/* a target cannot claim that */
+	r.b[2] = MT_WIRE_NATIVE;
+	g.n = 0;
+	assert_int_equal(mt_decode_record(&s, &st, r.b, r.len, collect, &g), 0);
+	assert_int_equal(g.n, 1);
+	assert_false(g.ev[0].values[8].missing || g.ev[0].values[9].missing);
+	assert_int_equal(g.ev[0].values[8].s.len, 0);
+	mt_sites_free(&s);
 }
 
 static void peek(void **state)
@@ -595,6 +654,7 @@ int main(void)
 		cmocka_unit_test(thread_exit),
 		cmocka_unit_test(fork_exec_comm),
 		cmocka_unit_test(maps_and_unknown_kinds),
+		cmocka_unit_test(foreign),
 		cmocka_unit_test(peek),
 		cmocka_unit_test(site_numbers),
 	};

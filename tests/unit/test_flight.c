@@ -38,12 +38,12 @@ static const struct mt_callsite rich = {.id = 2,
 					.file = "f.c",
 					.function = "",
 					.nfields = 6,
-					.fields = {{"i", MONTRACE_TYPE_I64},
-						   {"u", MONTRACE_TYPE_U64},
-						   {"f", MONTRACE_TYPE_F64},
-						   {"b", MONTRACE_TYPE_BOOL},
-						   {"s", MONTRACE_TYPE_STR},
-						   {"d", MONTRACE_TYPE_DEBUG}}};
+					.fields = {{.name = "i", .type = MONTRACE_TYPE_I64},
+						   {.name = "u", .type = MONTRACE_TYPE_U64},
+						   {.name = "f", .type = MONTRACE_TYPE_F64},
+						   {.name = "b", .type = MONTRACE_TYPE_BOOL},
+						   {.name = "s", .type = MONTRACE_TYPE_STR},
+						   {.name = "d", .type = MONTRACE_TYPE_DEBUG}}};
 static const struct mt_callsite text = {.id = 3,
 					.class_ = MONTRACE_CLASS_EVENT,
 					.level = MONTRACE_INFO,
@@ -52,7 +52,7 @@ static const struct mt_callsite text = {.id = 3,
 					.file = "f.c",
 					.function = "",
 					.nfields = 1,
-					.fields = {{"s", MONTRACE_TYPE_STR}}};
+					.fields = {{.name = "s", .type = MONTRACE_TYPE_STR}}};
 static const struct mt_callsite depth = {.id = 4,
 					 .class_ = MONTRACE_CLASS_COUNTER,
 					 .level = MONTRACE_INFO,
@@ -61,7 +61,7 @@ static const struct mt_callsite depth = {.id = 4,
 					 .file = "f.c",
 					 .function = "",
 					 .nfields = 1,
-					 .fields = {{"value", MONTRACE_TYPE_I64}}};
+					 .fields = {{.name = "value", .type = MONTRACE_TYPE_I64}}};
 
 /* ---- a recorder behind a check sink ---- */
 

@@ -114,7 +114,7 @@ static void display_names(void **state)
 		for (; cs.nfields < 4 && cases[c].f[cs.nfields].name; cs.nfields++) {
 			const struct field *f = &cases[c].f[cs.nfields];
 
-			cs.fields[cs.nfields] = (struct mt_field_desc){f->name, f->type};
+			cs.fields[cs.nfields] = (struct mt_field_desc){.name = f->name, .type = f->type};
 			v[cs.nfields].type = f->type;
 			v[cs.nfields].missing = !f->text;
 			v[cs.nfields].s = (struct mt_str){f->text ? f->text : "unreadable",
@@ -159,11 +159,60 @@ static void long_names_are_cut_between_characters(void **state)
 	mt_name_plan_drop(&plan);
 }
 
+/* Labels: fields in braces, whatever their type; braces that name none are text. */
+static void labels(void **state)
+{
+	static const struct {
+		const char *label, *want;
+	} rows[] = {
+		{"{q}", "select"},
+		{"q: {q}!", "q: select!"},
+		{"{i}/{u} {f} {b} {h}", "-5/7 1.5 true 0xff"},
+		{"{i:i32}{q:str}", "-5select"},
+		{"{gone}", "?"},
+		{"{nix} {q", "{nix} {q"},
+		{"{{q}}", "{select}"},
+		{"{empty}", "n"},
+		{"{not seen}", "n"},
+	};
+	struct mt_callsite cs = {.class_ = MONTRACE_CLASS_SCOPE, .target = "t", .name = "n", .nfields = 8};
+	static const char *const names[] = {"q", "i", "u", "f", "b", "h", "gone", "empty"};
+	struct mt_value v[8] = {
+		{.type = S, .s = {"select", 6}},
+		{.type = I, .i = -5},
+		{.type = MONTRACE_TYPE_U64, .u = 7},
+		{.type = MONTRACE_TYPE_F64, .f = 1.5},
+		{.type = MONTRACE_TYPE_BOOL, .u = 1},
+		{.type = D, .s = {"0xff", 4}},
+		{.type = I, .missing = true, .s = {"unreadable", 10}},
+		{.type = S, .s = {"", 0}},
+	};
+	char buf[MT_NAME_MAX];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		cs.fields[i] = (struct mt_field_desc){.name = names[i], .type = v[i].type};
+	cs.fields[8] = (struct mt_field_desc){.name = "not seen", .type = I};
+	cs.nfields = 9;
+	for (size_t i = 0; i < N_OF(rows); i++) {
+		struct mt_name_plan plan;
+		struct mt_str got;
+
+		cs.label = rows[i].label;
+		mt_name_plan_init(&plan, MT_NAMING_DEV, &cs);
+		got = mt_name_get(&plan, v, 8, buf);
+		if (got.len != strlen(rows[i].want) || memcmp(got.p, rows[i].want, got.len))
+			fail_msg("%s: %.*s", rows[i].label, (int)got.len, got.p);
+		mt_name_plan_drop(&plan);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(display_names),
 		cmocka_unit_test(long_names_are_cut_between_characters),
+		cmocka_unit_test(labels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,16 +31,20 @@
 		}                                                                                     \
 	}
 
-static const struct mt_callsite recording = SITE(
-	1, RECORDING, INFO, "recording", 2, {"subject", MONTRACE_TYPE_STR}, {"capacity", MONTRACE_TYPE_U64});
+static const struct mt_callsite recording =
+	SITE(1, RECORDING, INFO, "recording", 2, {.name = "subject", .type = MONTRACE_TYPE_STR},
+	     {.name = "capacity", .type = MONTRACE_TYPE_U64});
 static const struct mt_callsite span = SITE(2, SPAN, INFO, "child", 0, {0});
 static const struct mt_callsite scope = SITE(3, SCOPE, INFO, "scope", 0, {0});
-static const struct mt_callsite event = SITE(4, EVENT, WARN, "tick", 1, {"i", MONTRACE_TYPE_U64});
+static const struct mt_callsite event =
+	SITE(4, EVENT, WARN, "tick", 1, {.name = "i", .type = MONTRACE_TYPE_U64});
 static const struct mt_callsite five =
-	SITE(5, EVENT, ERROR, "five", 5, {"z", MONTRACE_TYPE_STR}, {"b", MONTRACE_TYPE_I64},
-	     {"a", MONTRACE_TYPE_F64}, {"m", MONTRACE_TYPE_BOOL}, {"b", MONTRACE_TYPE_U64});
+	SITE(5, EVENT, ERROR, "five", 5, {.name = "z", .type = MONTRACE_TYPE_STR},
+	     {.name = "b", .type = MONTRACE_TYPE_I64}, {.name = "a", .type = MONTRACE_TYPE_F64},
+	     {.name = "m", .type = MONTRACE_TYPE_BOOL}, {.name = "b", .type = MONTRACE_TYPE_U64});
 static const struct mt_callsite message =
-	SITE(6, EVENT, INFO, "event f.c:9", 2, {"message", MONTRACE_TYPE_DEBUG}, {"k", MONTRACE_TYPE_STR});
+	SITE(6, EVENT, INFO, "event f.c:9", 2, {.name = "message", .type = MONTRACE_TYPE_DEBUG},
+	     {.name = "k", .type = MONTRACE_TYPE_STR});
 
 /* ---- a program ---- */
 
@@ -296,6 +300,28 @@ static void child_inherits(void **state)
 	rig_close(&r);
 }
 
+/* A slice that only goes on elsewhere is no end: what the scope belongs to was decided when it began. */
+static void scope_outlives_its_parent(void **state)
+{
+	static const enum mt_end_reason reasons[] = {MT_END_OUTER, MT_END_PART};
+	struct rig r;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < N_OF(reasons); i++) {
+		rig_open(&r, NULL);
+		make_recording(&r, 1, "job", 8);
+		make(&r, &span, 2, 1);
+		enter_as(&r, 0, 3, 2, &scope, 0);
+		leave_as(&r, 0, 3, &scope, reasons[i]);
+		close_span(&r, 2);
+		enter_as(&r, 0, 3, 2, &scope, MT_SLICE_CONTINUED);
+		tick(&r, 0, 3, 4);
+		expect_events(&r, 1, "0:4");
+		rig_close(&r);
+	}
+}
+
 static void nested_isolated(void **state)
 {
 	struct rig r;
@@ -415,6 +441,10 @@ static void stacks_leaf_to_root(void **state)
 	enter(&r, 1, 3);
 	expect_stacks(&r, 1, "child#3x1<recording#1x1 | child#2x1<recording#1x1");
 	assert_int_equal(mt_recordings_stacks(r.s, 9, add_stack, NULL), -ENOENT);
+	/* Nothing of one look is left for the next. */
+	leave(&r, 0, 2);
+	leave(&r, 1, 3);
+	expect_stacks(&r, 1, "recording#1x1");
 	rig_close(&r);
 }
 
@@ -549,11 +579,13 @@ static void json_sorted_and_nonfinite(void **state)
 		const char *text;
 	} cases[] = {{NAN, "\"NaN\""}, {INFINITY, "\"inf\""}, {-INFINITY, "\"-inf\""},         {0.1, "0.1"},
 		     {-0.0, "-0"},     {1e300, "1e+300"},     {1.0 / 3, "0.33333333333333331"}};
-	struct mt_value v[5] = {{.type = MONTRACE_TYPE_STR, .s = S("q\"\\\n\x1b\xff\xc3\xa9")},
-				{.type = MONTRACE_TYPE_I64, .i = -1},
-				{.type = MONTRACE_TYPE_F64},
-				{.type = MONTRACE_TYPE_BOOL, .u = 1},
-				{.type = MONTRACE_TYPE_U64, .u = UINT64_MAX}};
+	struct mt_value v[5] = {
+		{.type = MONTRACE_TYPE_STR,
+		 .s = S("q\"\\\n\x1b\xff\xc3\xa9\xc2\x9b\xe2\x80\xae\xe2\x81\xa6\xe2\x82\xac")},
+		{.type = MONTRACE_TYPE_I64, .i = -1},
+		{.type = MONTRACE_TYPE_F64},
+		{.type = MONTRACE_TYPE_BOOL, .u = 1},
+		{.type = MONTRACE_TYPE_U64, .u = UINT64_MAX}};
 	struct mt_field extra[2] = {
 		{{"ab", 2}, {.type = MONTRACE_TYPE_I64, .i = 5}},
 		{{"gone", 4}, {.type = MONTRACE_TYPE_I64, .missing = true, .s = {"x", 1}}}};
@@ -581,7 +613,9 @@ static void json_sorted_and_nonfinite(void **state)
 			 "{\"timestamp\":\"2026-01-02T01:04:05.123456789Z\",\"seq\":%zu,\"level\":\"ERROR\","
 			 "\"target\":\"app::db\",\"name\":\"five\",\"fields\":{\"a\":%s,\"ab\":5,"
 			 "\"b\":18446744073709551615,\"gone\":null,\"m\":true,"
-			 "\"z\":\"q\\\"\\\\\\u000a\\u001b\xef\xbf\xbd\xc3\xa9\"},\"subject\":\"<job "
+			 "\"z\":"
+			 "\"q\\\"\\\\\\u000a\\u001b\xef\xbf\xbd\xc3\xa9\\u009b\\u202e\\u2066\xe2\x82\xac\"},"
+			 "\"subject\":\"<job "
 			 "7>\",\"recording\":1,"
 			 "\"span\":2,\"span_name\":\"child\",\"thread\":\"main\",\"pid\":10,\"tid\":10,"
 			 "\"file\":\"f.c\","
@@ -734,6 +768,42 @@ static void snapshot_on_target_death_keeps_64(void **state)
 	die(&r, MT_END_NORMAL, 0);
 	expect_recordings(&r, NULL, "1:job:failed");
 	assert_int_equal(r.s->ops->free(r.s), 0);
+}
+
+/* A new file begins: the process is told gone and then again; the recording goes on. */
+static void another_part_of_the_trace(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL);
+	make_recording(&r, 1, "job", 8);
+	enter_as(&r, 0, 1, 0, &recording, 0);
+	enter_as(&r, 0, 2, 1, &scope, 0);
+	tick(&r, 0, 2, 1);
+	leave_as(&r, 0, 2, &scope, MT_END_PART);
+	leave_as(&r, 0, 1, &recording, MT_END_PART);
+	die(&r, MT_END_PART, 0);
+	expect_recordings(&r, NULL, "1:job:live");
+	enter_as(&r, 0, 1, 0, &recording, MT_SLICE_CONTINUED);
+	enter_as(&r, 0, 2, 1, &scope, MT_SLICE_CONTINUED);
+	tick(&r, 0, 2, 2);
+	expect_stacks(&r, 1, "scope#2x1<recording#1x1");
+	expect_events(&r, 1, "0:1 1:2");
+	/* Again, and this time it ends before anything is said of it. */
+	die(&r, MT_END_PART, 0);
+	die(&r, MT_END_PROCESS, 9);
+	expect_recordings(&r, NULL, "1:job:failed");
+	/* Its pid is another process's now; a parted one that never comes back is no leak. */
+	r.p.start = 99;
+	make_recording(&r, 5, "new", 8);
+	die(&r, MT_END_PART, 0);
+	r.p.start = 100;
+	make_recording(&r, 6, "newer", 8);
+	tick(&r, 0, 6, 1);
+	die(&r, MT_END_PROCESS, 0);
+	expect_recordings(&r, NULL, "2:new:live 1:job:failed 3:newer:ended");
+	rig_close(&r);
 }
 
 /* R28: of those that ended the clean ones go first, the oldest of them; then the newest failures. */
@@ -958,6 +1028,7 @@ int main(void)
 		cmocka_unit_test(recorder_last_n_seq),
 		cmocka_unit_test(outside_not_recorded),
 		cmocka_unit_test(child_inherits),
+		cmocka_unit_test(scope_outlives_its_parent),
 		cmocka_unit_test(nested_isolated),
 		cmocka_unit_test(explicit_parent_not_entered),
 		cmocka_unit_test(explicit_root_not_recorded),
@@ -974,6 +1045,7 @@ int main(void)
 		cmocka_unit_test(concurrent_writers_gap_detection),
 		cmocka_unit_test(tail_repeatable),
 		cmocka_unit_test(snapshot_on_target_death_keeps_64),
+		cmocka_unit_test(another_part_of_the_trace),
 		cmocka_unit_test(kept_ones_go_in_order),
 		cmocka_unit_test(quiet_subjects_keep_theirs),
 		cmocka_unit_test(too_many_recordings_and_spans),

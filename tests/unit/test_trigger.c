@@ -33,11 +33,11 @@ static const struct mt_callsite reply = {.id = 2,
 					 .file = "f.c",
 					 .function = "",
 					 .nfields = 5,
-					 .fields = {{"code", MONTRACE_TYPE_I64},
-						    {"size", MONTRACE_TYPE_U64},
-						    {"load", MONTRACE_TYPE_F64},
-						    {"ok", MONTRACE_TYPE_BOOL},
-						    {"path", MONTRACE_TYPE_STR}}};
+					 .fields = {{.name = "code", .type = MONTRACE_TYPE_I64},
+						    {.name = "size", .type = MONTRACE_TYPE_U64},
+						    {.name = "load", .type = MONTRACE_TYPE_F64},
+						    {.name = "ok", .type = MONTRACE_TYPE_BOOL},
+						    {.name = "path", .type = MONTRACE_TYPE_STR}}};
 
 static struct mt_trigger *parsed(const char *text)
 {
@@ -217,6 +217,7 @@ static void events_by_field(void **state)
 		{"event shown", true}, /* the displayed name */
 		{"event other", false},
 		{"event level", false}, /* a name here */
+		{"event level code = -5", false},
 		{"event reply code = -5", true},
 		{"event reply code = -6", false},
 		{"event reply code != -6", true},

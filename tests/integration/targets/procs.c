@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ways that processes and threads come and go: `procs WAY [ARG...]`. Prints `ready PID`, waits for a line,
- * does it, prints what it fired as key=value, `done`, waits for a line. Children fire events `tick` with fields
- * i and pid and say nothing.
+ * The ways that processes and threads come and go: `procs WAY [ARG...]`. Prints `ready PID`, waits for a
+ * line, does it, prints what it fired as key=value, `done`, waits for a line. Children fire events `tick`
+ * with fields i and pid and say nothing.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -126,6 +126,8 @@ static void vforks(void)
 			_exit(127);
 		}
 		waitpid(pid, NULL, 0);
+		if (!i)
+			nap(300000); /* the program is known now, and armed */
 	}
 }
 
@@ -291,8 +293,18 @@ static void *named(void *arg_)
 /* names: long names, an equal pair, an empty pair */
 static void names(void)
 {
-	static char *each[] = {"monarch-pytokio", "monarch-pytokio-worker-0", "monarch-pytokio", "monarch-pytokio-worker-1",
-			       "same", NULL, "same", NULL, "", NULL, "", NULL};
+	static char *each[] = {"monarch-pytokio",
+			       "monarch-pytokio-worker-0",
+			       "monarch-pytokio",
+			       "monarch-pytokio-worker-1",
+			       "same",
+			       NULL,
+			       "same",
+			       NULL,
+			       "",
+			       NULL,
+			       "",
+			       NULL};
 	pthread_t t[6];
 	int i;
 
@@ -383,6 +395,17 @@ static void libraries(void)
 	printf("ticks=%ld\nlate=%ld\n", ticks, fired);
 }
 
+/* lib_ticks PATH: it is there before `ready`, and fires five events. */
+static struct library early;
+
+static void library_ticks(void)
+{
+	long i;
+
+	for (i = 0; i < 5; i++)
+		early.work(i);
+}
+
 /* A library that is a memory file. */
 static void memory_library(void)
 {
@@ -435,6 +458,19 @@ static void process_names(void)
 	}
 }
 
+/* execids N: another execution id for each event */
+static void execution_ids(void)
+{
+	long n = arg(0, 100), i;
+	char id[32];
+
+	for (i = 0; i < n; i++) {
+		snprintf(id, sizeof(id), "id-%ld", i);
+		montrace_execution_id(id);
+		tick(i);
+	}
+}
+
 static void ticks(void)
 {
 	long n = arg(0, 3), i;
@@ -444,47 +480,73 @@ static void ticks(void)
 }
 
 /* slow N US: a tick every so often */
-static void slow(void)
+static void slow_ticks(long n, long us)
 {
-	long n = arg(0, 10), us = arg(1, 10000), i;
+	long i;
 
 	for (i = 0; i < n; i++) {
-		MONTRACE_SCOPE("step", MT_I64("i", i));
 		tick(i);
 		nap(us);
 	}
 }
 
-/* forkloop: children come and go as fast as they can until a line comes */
-static void *fork_on(void *arg_)
+static void slow(void)
 {
-	long n = 0;
+	slow_ticks(arg(0, 10), arg(1, 10000));
+}
 
-	while (!stop) {
+/* survive N: children that hit a probe which their parent has hit before; how many end as they should? */
+static void survive(void)
+{
+	long n = arg(0, 10), well = 0, i;
+	int status;
+
+	for (i = 0; i < 5; i++)
+		tick(i);
+	for (i = 0; i < n; i++) {
 		pid_t pid = fork();
 
 		if (!pid) {
-			tick(1);
-			_exit(0);
+			tick(1000 + i);
+			_exit(3);
 		}
-		waitpid(pid, NULL, 0);
-		n++;
+		well += waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 3;
 	}
-	*(long *)arg_ = n;
+	printf("well=%ld\n", well);
+}
+
+/* forkloop: children come and go as fast as they can until a line comes */
+static void *fork_on(void *arg_)
+{
+	long *count = arg_;
+	int status;
+
+	while (!stop) {
+		pid_t pid;
+
+		tick(0);
+		pid = fork();
+		if (!pid) {
+			tick(1);
+			_exit(3);
+		}
+		count[1] += waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 3;
+		count[0]++;
+	}
 	return NULL;
 }
 
 static void forkloop(void)
 {
 	pthread_t t;
-	long n = 0;
+	long count[2] = {0, 0};
 
-	if (pthread_create(&t, NULL, fork_on, &n))
+	if (pthread_create(&t, NULL, fork_on, count))
 		exit(1);
 	wait_line();
 	stop = 1;
 	pthread_join(t, NULL);
-	printf("forks=%ld\n", n);
+	printf("forks=%ld\nbadly=%ld\n", count[0], count[1]);
 }
 
 /* killed: a child sits in a span and is killed */
@@ -511,6 +573,59 @@ static void killed(void)
 	tick(6);
 }
 
+/* long N US: one scope around N ticks */
+static void long_scope(void)
+{
+	MONTRACE_SCOPE("all of it");
+
+	slow_ticks(arg(0, 10), arg(1, 100000));
+}
+
+/* The workloads of BEHAVIOUR scenario 54. */
+static void nested(long i)
+{
+	MONTRACE_SCOPE("outer", MT(i));
+	MONTRACE_SCOPE("middle", MT(i));
+	MONTRACE_SCOPE("inner", MT(i));
+	MONTRACE_EVENT(MONTRACE_INFO, "inside");
+}
+
+static void with_fields(long i)
+{
+	MONTRACE_SCOPE("fields", MT(i), MT_STR("text", "x"), MT_F64("ratio", 0.5));
+}
+
+static void around(long i)
+{
+	MONTRACE_SCOPE("around", MT(i));
+	MONTRACE_EVENT(MONTRACE_INFO, "first");
+	MONTRACE_EVENT(MONTRACE_INFO, "second");
+	MONTRACE_EVENT(MONTRACE_INFO, "third");
+}
+
+static void workloads(void)
+{
+	long i;
+
+	for (i = 0; i < 100; i++) {
+		MONTRACE_EVENT(MONTRACE_INFO, "simple");
+		with_fields(i);
+		MONTRACE_EVENT(MONTRACE_INFO, "five", MT(i), MT_STR("a", "a"), MT_U64("b", 2),
+			       MT_BOOL("c", 1), MT_F64("d", 1.5));
+	}
+	for (i = 0; i < 20; i++)
+		nested(i);
+	for (i = 0; i < 25; i++) {
+		MONTRACE_EVENT(MONTRACE_TRACE, "trace");
+		MONTRACE_EVENT(MONTRACE_DEBUG, "debug");
+		MONTRACE_EVENT(MONTRACE_INFO, "info");
+		MONTRACE_EVENT(MONTRACE_WARN, "warn");
+		MONTRACE_EVENT(MONTRACE_ERROR, "error");
+	}
+	for (i = 0; i < 30; i++)
+		around(i);
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -531,9 +646,14 @@ static const struct {
 	{"name", process_name},
 	{"execid", execution_id},
 	{"process_names", process_names},
+	{"execids", execution_ids},
+	{"lib_ticks", library_ticks},
 	{"ticks", ticks},
 	{"slow", slow},
+	{"survive", survive},
 	{"forkloop", forkloop},
+	{"long", long_scope},
+	{"workloads", workloads},
 	{"killed", killed},
 };
 
@@ -551,6 +671,8 @@ int main(int argc, char **argv)
 			break;
 	if (i == sizeof(ways) / sizeof(ways[0]))
 		return 2;
+	if (ways[i].fn == library_ticks)
+		early = load(args[0]);
 	if (strcmp(argv[1], "again")) { /* else it is ready since before its exec */
 		printf("ready %d\n", (int)getpid());
 		fflush(stdout);

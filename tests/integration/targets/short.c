@@ -14,7 +14,8 @@ static void live(long id, long n)
 	long i;
 
 	for (i = 0; i < n; i++)
-		MONTRACE_EVENT(MONTRACE_INFO, "tick", MT_I64("id", id), MT_I64("pid", getpid()), MT_I64("i", i));
+		MONTRACE_EVENT(MONTRACE_INFO, "tick", MT_I64("id", id), MT_I64("pid", getpid()),
+			       MT_I64("i", i));
 }
 
 int main(int argc, char **argv)

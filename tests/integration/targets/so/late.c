@@ -14,6 +14,7 @@ int late_armed(void)
 	/* A callsite that is looked at, not fired: is this library armed? */
 	const struct montrace__cs *c;
 
-	MT__SITE(c, MONTRACE_CLASS_EVENT, MONTRACE_INFO, MT__FLAGS(0), 4242, (MT__PROBES_ONE("event")), "never");
+	MT__SITE(c, MONTRACE_CLASS_EVENT, MONTRACE_INFO, MT__FLAGS(0), 4242, (MT__PROBES_ONE("event")),
+		 "never");
 	return MT__ARMED(c);
 }

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Probes that nobody wrote for montrace: operands, texts, spans, predicates, profiles. Exact values."""
+
+import os
+import platform
+import re
+import struct
+import subprocess
+import time
+
+import lib
+from lib import Skipped, Target, Tracer, check, dump, equal, need
+
+
+def f32(x):
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
+def trace_operands(c, specs, args=()):
+    """Rows of the trace by probe name, and what the program says of itself."""
+    if platform.machine() != "x86_64":
+        raise Skipped("operands.c is for x86-64")
+    path = os.path.join(c.dir, "t.pftrace")
+    t = Target([c.targets["operands"]])
+    a = ["-v", "-p", str(t.pid), "-o", path] + list(args)
+    for s in specs:
+        a += ["--usdt", s]
+    tr = Tracer(a)
+    t.go()
+    truth = t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    equal(check(path)["lost"], 0, "lost")
+    rows = {}
+    for o in dump(path):
+        if o["type"] in ("instant", "slice", "counter"):
+            rows.setdefault(o["name"], []).append(o)
+    return rows, truth, tr
+
+
+def values(o):
+    """Values of argN; one that could not be had as its reason alone."""
+    v = [v for k, v in o["args"].items() if k.startswith("arg")]
+    return [x[len("<unavailable: "):-1] if isinstance(x, str) and x.startswith("<unavailable: ") else x for x in v]
+
+
+def one(rows, name):
+    equal(len(rows.get(name, [])), 1, "hits of " + name)
+    return values(rows[name][0])
+
+
+def test_foreign_operands(c):
+    """Each kind of operand, its value exactly; what cannot be read says why and is nothing else."""
+    rows, truth, _ = trace_operands(c, ["op:*"])
+    equal(one(rows, "imm"), [-5, 2**64 - 1, -2**63, 255, -1, 16, 65535], "imm")
+    equal(one(rows, "global"), [1, -2, -4, 3], "global")
+    equal(one(rows, "address"), [truth["address"], truth["address"] + 8], "address")
+    equal(one(rows, "tls"), [1111, -2222, truth["thread"]], "tls")
+    v = one(rows, "floats")
+    equal(v[:4], [2.5, f32(-0.75), 2.5, f32(-0.75)], "floats")
+    need("vector register" in v[4], "xmm: %r" % v[4])
+    equal(one(rows, "unaligned"), [0x80000001, -0x7fffffff], "unaligned")
+    v = one(rows, "bad")
+    equal((v[0], v[4]), (5, -6), "the good ones among bad ones")
+    for i, text in ((1, "struct by value"), (2, "x87"), (3, "symbol unknown"), (5, "unreadable"), (6, "GOT")):
+        need(text in str(v[i]), "bad, arg%d: %r" % (i, v[i]))
+    equal(one(rows, "untouched"), [-77, 78], "memory that nobody touched before")
+    equal(one(rows, "addr32"), ["unreadable"], "addr32")
+
+
+def test_foreign_texts(c):
+    rows, _, _ = trace_operands(c, [
+        "op:text|edge|utf8 arg0:str", "op:cut arg0:str arg1=arg0:str(arg1)", "op:length arg0:str(arg1)"])
+    equal(one(rows, "text"), ["far text"], "text")
+    # behind a cut text is its length, as far as it is known
+    equal(one(rows, "cut"), ["e" * 1024, 1025, "e" * 1024, 3000], "cut")
+    need(rows["cut"][0]["args"]["cut"] is True, "cut is not said")
+    got = [values(o)[0] for o in rows["length"]]
+    equal(got[:3], ["with\ufffdnul", "", "eeee"], "texts with a length")
+    for i, want in enumerate(["unreadable", "unreadable", "negative length", "unreadable", "unreadable"]):
+        equal(got[3 + i], want, "length %d" % (3 + i))
+    equal(one(rows, "edge"), ["unreadable"], "text without an end")
+    need(one(rows, "utf8")[0].startswith("ok \ufffd"), "utf8: %r" % one(rows, "utf8"))
+
+
+def test_foreign_keyed_spans(c):
+    """Spans that begin on one thread and end on another, found by their key."""
+    rows, _, tr = trace_operands(c, ["op:job__start..job__done key=arg0 what=arg1:str name=\"job {what}\""])
+    # each end cuts those begun later, which go on in continued slices
+    whole = {k: [o for o in v if not o["args"].get("continued")] for k, v in rows.items()}
+    equal({k: len(v) for k, v in whole.items()}, {"job odd": 50, "job even": 50}, "spans")
+    need(" 0 stray exits" in tr.text(), tr.text())
+
+
+def test_foreign_predicates(c):
+    rows, _, tr = trace_operands(c, [
+        "op:pred arg0 if arg0 >= 490 && arg1 == \"other\" || arg0 < -498",
+        "op:pred name=\"ten\" arg0 if arg1 == \"ten\" && arg0 != 0",
+        "op:pred name=\"ne\" arg0 if arg1 != \"ten\" && arg0 >= 498",
+        "op:pred name=\"never\" - if arg0 > 5000",
+        "op:nest__start..nest__done n=arg0 if arg1 == \"yes\"",
+        "op:count counter=arg0"])
+    equal([values(o)[0] for o in rows["pred"]], [-500, -499] + list(range(491, 500)), "and, or")
+    equal([values(o)[0] for o in rows["ten"]], [k - 500 for k in range(0, 1000, 10) if k != 500], "text equal")
+    equal([values(o)[0] for o in rows["ne"]], [498, 499], "text not equal; unreadable is neither")
+    need("never" not in rows, "a predicate that is false let something through")
+    equal(len(rows["nest"]), 10, "spans with a predicate")
+    need(all(o["args"]["n"] == 0 for o in rows["nest"]), "the wrong spans")
+    need(" 0 stray exits" in tr.text() and " 0 lost ends" in tr.text(), tr.text())
+    # 11 + 99 + 2 instants, 10 begins and ends, 2 counter values: who was turned away is no hit
+    need("%d hits delivered" % (11 + 99 + 2 + 20 + 2) in tr.text(), tr.text())
+    equal([o["value"] for o in rows["count"]], [10, -20], "counter")
+
+
+def test_foreign_auto(c):
+    rows, _, tr = trace_operands(c, ["auto:op"])
+    equal({k: len(v) for k, v in rows.items()}, {"job": 100, "nest": 30}, "pairs by their names")
+    need(" 100 stray exits" in tr.text(), "ends on another thread without a key: " + tr.text())
+
+
+def test_foreign_per_site(c):
+    """The same on one link per site, as on kernels before 6.6."""
+    rows, _, _ = trace_operands(c, ["op:imm|text arg0:u64"], ["--per-site"])
+    equal(one(rows, "imm"), [2**64 - 5], "imm")
+
+
+def test_foreign_unmatched(c):
+    """A spec that matches nothing is told, and costs nothing."""
+    _, _, tr = trace_operands(c, ["op:imm", "op:nix", "op:job__start..job__never"])
+    need("op:nix: no such probe" in tr.text() and "job__never: no such probe, or no end to it" in tr.text(), tr.text())
+
+
+def test_foreign_errors(c):
+    t = Target([c.targets["operands"]])
+    for spec, words in (("op:imm x=arg77", ["12 arguments", "character 10"]), ("op", ["PROVIDER:NAME"])):
+        status, _, err = lib.run_tool(["-p", str(t.pid), "-o", c.dir + "/x", "--usdt", spec])
+        equal(status, 1, "exit status")
+        lib.one_error_line(err, *words)
+    status, _, err = lib.run_tool(["-p", str(t.pid), "-o", c.dir + "/x", "--profile", "nosuch"])
+    equal(status, 1, "exit status")
+    lib.one_error_line(err, "no profile `nosuch`")
+    t.end()
+
+
+def test_foreign_profile(c):
+    """A profile is used without being asked for if its condition holds, and says so."""
+    d = os.path.join(c.dir, "profiles")
+    os.mkdir(d)
+    with open(os.path.join(d, "op.profile"), "w") as f:
+        f.write("# of this test\nwhen op:imm\nop:imm arg0\nop:nix\n")
+    with open(os.path.join(d, "other.profile"), "w") as f:
+        f.write("when op:nix\nop:imm name=\"wrong\"\n")
+    with open(os.path.join(d, "always.profile"), "w") as f:
+        f.write("op:imm name=\"wrong too\"\n")
+    env = {"MONTRACE_PROFILES": d}
+    for args, want in (([], {"imm": 1}), (["--profile", "always"], {"wrong too": 1})):
+        path = os.path.join(c.dir, "t%d.pftrace" % len(args))
+        t = Target([c.targets["operands"]])
+        tr = Tracer(["-p", str(t.pid), "-o", path] + args, env=env)
+        t.go()
+        t.read()
+        t.end()
+        equal(tr.wait(), 0, "exit status")
+        equal({o["name"]: 1 for o in dump(path) if o["type"] == "instant"}, want, "instants")
+        need("profile %s" % (args[1] if args else "op (") in tr.text(), tr.text())
+    status, out, _ = lib.run_tool(["list", c.targets["operands"]], env=env)
+    equal(status, 0, "list")
+    need(re.search(r"op:imm +1 +no +- +always +arg0:i32 arg1:u64 ", out), out)
+    need(re.search(r"op:job__start +1 +no +\.\.job__done ", out), out)
+
+
+MANY = """
+#include <stdio.h>
+#include <unistd.h>
+#define NOTE(name) "990: nop\\n.pushsection .note.stapsdt,\\"\\",\\"note\\"\\n.balign 4\\n" \\
+    ".4byte 992f-991f,994f-993f,3\\n991: .asciz \\"stapsdt\\"\\n992: .balign 4\\n993: .8byte 990b\\n.8byte 0\\n.8byte 0\\n" \\
+    ".asciz \\"m\\"\\n.asciz \\"" name "\\"\\n.asciz \\"-4@%%eax\\"\\n994: .balign 4\\n.popsection\\n"
+#define F(name) __asm__ volatile(NOTE(name) : : "a"(n++));
+int main(void)
+{
+    char c;
+    int n = 0;
+    printf("ready %d\\n", (int)getpid());
+    fflush(stdout);
+    if (read(0, &c, 1) == 1) {
+BODY
+    }
+    printf("hits=%d\\ndone\\n", n);
+    fflush(stdout);
+    while (read(0, &c, 1) == 1);
+    return 0;
+}
+"""
+
+
+def many(c, name, body):
+    src, exe = os.path.join(c.dir, name + ".c"), os.path.join(c.dir, name)
+    with open(src, "w") as f:
+        f.write(MANY.replace("BODY", body))
+    subprocess.check_call(["cc", "-O0", src, "-o", exe])
+    return exe
+
+
+def test_foreign_scale(c):
+    """1,500 sites of one name, 5,000 specs of different names: attached and detached in under a second each."""
+    if platform.machine() != "x86_64":
+        raise Skipped("for x86-64")
+    note = []
+    profile = os.path.join(c.dir, "many.profile")
+    with open(profile, "w") as f:
+        f.write("".join("m:p%d v=arg0\n" % i for i in range(5000)))
+    for name, body, args, n in (
+            ("one", 'F("same")\n' * 1500, ["--usdt", "m:same v=arg0"], 1500),
+            ("all", "".join('F("p%d")\n' % i for i in range(5000)), ["--profile", profile], 5000)):
+        exe, path = many(c, name, body), os.path.join(c.dir, name + ".pftrace")
+        t = Target([exe])
+        start = time.time()
+        tr = Tracer(["-v", "-p", str(t.pid), "-o", path] + args)
+        armed = time.time() - start
+        t.go()
+        t.read()
+        start = time.time()
+        equal(tr.stop(), 0, "exit status")
+        stopped = time.time() - start
+        t.end()
+        got = sorted(o["args"]["v"] for o in dump(path) if o["type"] == "instant")
+        equal(got, list(range(n)), "values")
+        need(armed < 1.5 and stopped < 1.5, "armed in %.2f s, stopped in %.2f s" % (armed, stopped))
+        note.append("%s: %.2f s, %.2f s" % (name, armed, stopped))
+    return "; ".join(note)

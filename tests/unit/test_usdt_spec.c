@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --usdt: what is accepted, where errors are; specs on probes: callsites and plans; profiles. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "usdt_plan.h"
+#include "usdt_profile.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- Errors --------------------------------------------------------------------------------------- */
+
+static void errors(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t pos;
+		const char *why; /* a part of it */
+	} rows[] = {
+		{"", 0, "PROVIDER:NAME"},
+		{"c", 1, "PROVIDER:NAME"},
+		{"c:", 2, "name of a probe"},
+		{"c:a..", 5, "name of a probe"},
+		{"auto:", 5, "name of a provider"},
+		{"c:a!", 3, "unexpected character"},
+		{"c:a foo", 4, "unknown word"},
+		{"c:a foo=", 8, "an argument is expected"},
+		{"c:a foo=arg12", 8, "12 arguments at most"},
+		{"c:a arg0:i65", 9, "unknown type"},
+		{"c:a arg0:str(arg1", 17, "`)` is missing"},
+		{"c:a arg0 arg0", 9, "two fields of one name"},
+		{"c:a key=arg0", 4, "for spans"},
+		{"c:a..b key=arg0 key=arg1", 16, "key= twice"},
+		{"c:a counter=arg0 x=arg1", 17, "no other fields"},
+		{"c:a x=arg1 counter=arg0", 11, "no other fields"},
+		{"c:a..b counter=arg0", 7, "a span is no counter"},
+		{"c:a counter=arg0:str", 4, "a counter is a number"},
+		{"c:a level=high", 10, "a level is"},
+		{"c:a name=\"x", 9, "closing quote"},
+		{"c:a name=\"\\q\"", 10, "unknown escape"},
+		{"c:a name=\"{x}\"", 9, "{...} in a name"},
+		{"c:a name=\"{arg0\"", 9, "without `}`"},
+		{"c:a name=arg0 name=arg1", 14, "name= twice"},
+		{"c:a if", 6, "an argument is expected"},
+		{"c:a if arg0", 11, "a comparison"},
+		{"c:a if arg0 ~ 1", 12, "a comparison"},
+		{"c:a if arg0 > x", 14, "a whole number"},
+		{"c:a if arg0 > 1.5", 14, "a whole number"},
+		{"c:a if arg0 > 18446744073709551616", 14, "too big"},
+		{"c:a if arg0 > \"x\"", 14, "== and !="},
+		{"c:a if arg0 == 1 and", 17, "&& or ||"},
+		{"c:a if arg0==1&&arg0==2&&arg0==3&&arg0==4&&arg0==5&&arg0==6&&arg0==7&&arg0==8&&arg0==9", 79,
+		 "more than 8"},
+		{"c:a if arg0==\"a\"||arg0==\"b\"||arg0==\"c\"", 35, "more than 2 texts"},
+		{"c:a__*..*b*", 8, "one `*` at most"},
+		{"c:a..*b", 2, "one `*` is needed"},
+		{"c:a..b?", 5, "no `?`"},
+		{"c:a..x|y:b", 5, "before the first name"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct mt_usdt_err err = {0, ""};
+		struct mt_usdt_spec *s = NULL;
+
+		if (mt_usdt_spec_parse(rows[i].text, NULL, &s, &err) != -EINVAL)
+			fail_msg("accepted: %s", rows[i].text);
+		assert_null(s);
+		if (err.pos != rows[i].pos || !strstr(err.why, rows[i].why))
+			fail_msg("%s: at %zu: %s", rows[i].text, err.pos, err.why);
+	}
+}
+
+/* ---- Specs on probes ------------------------------------------------------------------------------ */
+
+#define PROBE(prov, nm, a, at) {.provider = prov, .name = nm, .args = a, .addr = at, .offset = at}
+
+static struct mt_probe probes[] = {
+	PROBE("c", "one", "4@%edi -8@8(%rsp) 8f@%xmm0 8f@-8(%rbp)", 0x10),
+	PROBE("c", "two", "8@$1", 0x20),
+	PROBE("c", "two", "-8@(%rax)", 0x30),
+	PROBE("c", "req__start", "8@%rdi 8@%rsi 4@%edx", 0x40),
+	PROBE("c", "req__start", "8@%rbx 8@%rcx 4@$5", 0x50),
+	PROBE("c", "req__done", "4@%eax 8@%rdi", 0x60),
+	PROBE("c", "q__plan__start", "", 0x70),
+	PROBE("c", "q__plan__done", "", 0x80),
+	PROBE("c", "q__exec__start", "", 0x90),
+	PROBE("c", "q__exec__done", "", 0xa0),
+	PROBE("c", "lone__start", "", 0xb0),
+	PROBE("d", "tx_begin", "", 0xc0),
+	PROBE("d", "tx_commit", "", 0xd0),
+	PROBE("d", "tx_abort", "", 0xe0),
+	PROBE("d", "f_entry", "", 0xf0),
+	PROBE("d", "f_return", "", 0x100),
+};
+
+static const struct mt_elfnotes notes = {
+	.probes = probes, .nprobes = COUNT(probes), .machine = EM_X86_64, .is64 = true};
+
+struct lay {
+	struct mt_usdt_set set;
+	struct mt_usdt_found *f;
+};
+
+static void lay(struct lay *l, const char *text)
+{
+	struct mt_usdt_err err = {0, ""};
+	struct mt_usdt_spec *s;
+
+	memset(l, 0, sizeof(*l));
+	if (mt_usdt_spec_parse(text, NULL, &s, &err))
+		fail_msg("%s: at %zu: %s", text, err.pos, err.why);
+	assert_int_equal(mt_usdt_set_add(&l->set, s), 0);
+	assert_int_equal(mt_usdt_find(&notes, &l->set, 100, NULL, NULL, &l->f), 0);
+}
+
+static void unlay(struct lay *l)
+{
+	mt_usdt_found_free(l->f);
+	mt_usdt_set_free(&l->set);
+}
+
+/* "class name(field:type...) kind@addr kind@addr ..., next callsite" */
+static char *show(const struct mt_usdt_found *f)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *o = open_memstream(&text, &len);
+
+	assert_non_null(o);
+	for (uint32_t i = 0; i < f->ncallsites; i++) {
+		const struct mt_callsite *cs = &f->callsites[i];
+
+		assert_int_equal(cs->id, 100 + i);
+		assert_true(cs->flags & MONTRACE_CSF_USER);
+		fprintf(o, "%s%s %s(", i ? ", " : "", mt_class_name(cs->class_), cs->name);
+		for (unsigned k = 0; k < cs->nfields; k++)
+			fprintf(o, "%s%s:%s%s", k ? " " : "", cs->fields[k].name,
+				mt_type_name(cs->fields[k].type), cs->fields[k].raw ? "*" : "");
+		fputs(")", o);
+		for (uint32_t k = 0; k < f->nsites; k++)
+			if (f->sites[k].callsite == i)
+				fprintf(o, " %s@%llx", mt_kind_name(f->sites[k].plan.kind),
+					(unsigned long long)f->sites[k].probe->addr);
+	}
+	fclose(o);
+	return text;
+}
+
+static void finding(void **state)
+{
+	static const struct {
+		const char *spec, *want;
+	} rows[] = {
+		{"c:one", "event one(arg0:u64 arg1:i64 arg2:f64 arg3:f64) event@10"},
+		{"c:two", "event two(arg0:i64) event@20 event@30"},
+		{"c:one -", "event one() event@10"},
+		{"c:one x=arg0 arg1:u8 y=arg1:str", "event one(x:u64 arg1:u64* y:str) event@10"},
+		{"c:one x=arg0:hex, y=arg0:f32 z=arg0:bool", "event one(x:debug* y:f64* z:bool) event@10"},
+		{"c:one counter=arg1", "counter one(value:i64) counter@10"},
+		{"c:one counter=arg1 name=\"my count\"", "counter my count(value:i64) counter@10"},
+		{"c:nix", ""},
+		{"x:one", ""},
+		{"c:t*", "event two(arg0:i64) event@20 event@30"},
+		{"?:one|two", "event one(arg0:u64 arg1:i64 arg2:f64 arg3:f64) event@10, event two(arg0:i64) "
+			      "event@20 event@30"},
+		{"c:one|o*", "event one(arg0:u64 arg1:i64 arg2:f64 arg3:f64) event@10"},
+		{"c:req__start..req__done arg2",
+		 "scope req(arg2:u64) scope_begin@40 scope_begin@50 scope_end@60"},
+		{"c:req__start..c:req__done -", "scope req() scope_begin@40 scope_begin@50 scope_end@60"},
+		{"c:req__start..req__done key=arg0/arg1 arg1:str",
+		 "span req(arg1:str) span_new@40 span_new@50 span_close@60"},
+		{"c:q__*__start..q__*__done", "scope q__exec() scope_begin@90 scope_end@a0, scope q__plan() "
+					      "scope_begin@70 scope_end@80"},
+		{"c:lone__start..lone__done", ""},
+		{"d:tx_begin..tx_commit|tx_abort", "scope tx() scope_begin@c0 scope_end@d0 scope_end@e0"},
+		{"auto:d", "scope f() scope_begin@f0 scope_end@100"},
+		{"auto:c", "scope q__exec() scope_begin@90 scope_end@a0, scope q__plan() scope_begin@70 scope_end@80, "
+			   "scope req(arg0:u64 arg1:u64 arg2:u64) scope_begin@40 scope_begin@50 scope_end@60"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct lay l;
+		char *got;
+
+		lay(&l, rows[i].spec);
+		got = show(l.f);
+		if (strcmp(got, rows[i].want))
+			fail_msg("%s:\n got %s\nwant %s", rows[i].spec, got, rows[i].want);
+		free(got);
+		unlay(&l);
+	}
+}
+
+static void plans(void **state)
+{
+	const struct mt_plan *p;
+	struct lay l;
+
+	(void)state;
+	/* what cannot be read is one field's loss */
+	lay(&l, "c:one");
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->nops, 4);
+	assert_int_equal(p->ops[0].base, 14);
+	assert_int_equal(p->ops[0].size, 4);
+	assert_int_equal(p->ops[1].disp, 8);
+	assert_int_equal(p->ops[2].missing, MT_MISSING_XMM);
+	assert_int_equal(p->ops[3].missing, 0);
+	assert_false(l.f->sites[0].faults); /* registers and the stack only */
+	unlay(&l);
+	/* an operand is read once; a text may fault */
+	lay(&l, "c:req__start..req__done key=arg0/arg1 a=arg0 u=arg1:str(arg2) n=arg2");
+	assert_int_equal(l.f->nsites, 3);
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->flags, MT_PLAN_SPAN);
+	assert_int_equal(p->key, 0);
+	assert_int_equal(p->nops, 3);
+	assert_int_equal(p->nfields, 3);
+	assert_int_equal(p->fields[0].op, 0);
+	assert_int_equal(p->fields[1].op, 1);
+	assert_int_equal(p->fields[1].kind, MT_FIELD_TEXT);
+	assert_int_equal(p->fields[1].len_op, 2);
+	assert_int_equal(p->fields[2].op, 2);
+	assert_true(l.f->sites[0].faults);
+	assert_false(l.f->sites[2].faults);
+	assert_int_equal(l.f->sites[2].plan.nops, 1);
+	assert_int_equal(l.f->sites[2].plan.ops[0].base, 14);
+	assert_true(p->salt == l.f->sites[2].plan.salt && p->salt);
+	unlay(&l);
+	/* an argument that there is not; a float that is asked for as a number; a size that does not fit */
+	lay(&l, "c:one arg9 arg3:i32 arg0:f64 z=arg3:f64");
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->ops[p->fields[0].op].missing, MT_MISSING_ARG);
+	assert_int_equal(p->ops[p->fields[1].op].missing, MT_MISSING_TYPE);
+	assert_int_equal(p->ops[p->fields[2].op].missing, MT_MISSING_TYPE);
+	assert_int_equal(p->ops[p->fields[3].op].missing, 0);
+	unlay(&l);
+	/* spans with a predicate remember what it said */
+	lay(&l, "c:req__start..req__done if arg2 > 3");
+	assert_int_equal(l.f->sites[0].plan.flags, MT_PLAN_NEST_PUSH);
+	assert_int_equal(l.f->sites[2].plan.flags, MT_PLAN_NEST_POP);
+	assert_int_equal(l.f->sites[2].plan.ntests, 0);
+	unlay(&l);
+}
+
+static void predicates(void **state)
+{
+	static const struct {
+		const char *text;
+		uint8_t cmp, is_signed;
+		uint64_t value;
+	} rows[] = {
+		/* arg0 is unsigned, arg1 signed */
+		{"arg0 > 1000", MT_CMP_GT, 0, 1000},
+		{"arg0==0x10", MT_CMP_EQ, 0, 16},
+		{"arg1 >= -5", MT_CMP_GE, 1, (uint64_t)-5},
+		{"arg1 < 7", MT_CMP_LT, 1, 7},
+		{"arg0 > -1", MT_CMP_ALWAYS, 0, (uint64_t)-1},
+		{"arg0 <= -1", MT_CMP_NEVER, 0, (uint64_t)-1},
+		{"arg0 == -1", MT_CMP_NEVER, 0, (uint64_t)-1},
+		{"arg0 != -1", MT_CMP_ALWAYS, 0, (uint64_t)-1},
+		{"arg0 == -0", MT_CMP_EQ, 0, 0},
+		{"arg1 < 18446744073709551615", MT_CMP_ALWAYS, 1, UINT64_MAX},
+		{"arg1 > 9223372036854775808", MT_CMP_NEVER, 1, 1ull << 63},
+		{"arg1 == -9223372036854775808", MT_CMP_EQ, 1, 1ull << 63},
+	};
+	const struct mt_plan *p;
+	char text[200];
+	struct lay l;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		snprintf(text, sizeof(text), "c:one - if %s", rows[i].text);
+		lay(&l, text);
+		p = &l.f->sites[0].plan;
+		assert_int_equal(p->ntests, 1);
+		if (p->tests[0].cmp != rows[i].cmp || p->tests[0].signed_ != rows[i].is_signed ||
+		    p->tests[0].value != rows[i].value)
+			fail_msg("%s: %u %u %llx", rows[i].text, p->tests[0].cmp, p->tests[0].signed_,
+				 p->tests[0].value);
+		unlay(&l);
+	}
+	lay(&l, "c:one - if arg0 == 1 && arg1 != \"a\\\"b\" || arg0 > 5 && arg1 == \"\"");
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->ntests, 4);
+	assert_int_equal(p->nops, 2);
+	assert_int_equal(p->tests[0].alt | p->tests[1].alt | p->tests[3].alt, 0);
+	assert_int_equal(p->tests[2].alt, 1);
+	assert_int_equal(p->tests[1].cmp, MT_CMP_TEXT_NE);
+	assert_int_equal(p->tests[3].cmp, MT_CMP_TEXT_EQ);
+	assert_string_equal(p->texts[p->tests[1].text], "a\"b");
+	assert_string_equal(p->texts[p->tests[3].text], "");
+	unlay(&l);
+}
+
+static void labels(void **state)
+{
+	struct lay l;
+
+	(void)state;
+	lay(&l, "c:req__start..req__done name=arg1");
+	assert_string_equal(l.f->callsites[0].label, "{name}");
+	assert_string_equal(l.f->callsites[0].fields[0].name, "name");
+	assert_int_equal(l.f->callsites[0].fields[0].type, MONTRACE_TYPE_STR);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done name=\"r {u} {arg2:u8}\" u=arg1:str");
+	assert_string_equal(l.f->callsites[0].label, "r {u} {arg2:u8}");
+	assert_int_equal(l.f->callsites[0].nfields, 2);
+	assert_string_equal(l.f->callsites[0].fields[1].name, "arg2");
+	unlay(&l);
+	lay(&l, "c:req__start..req__done name=\"plain\"");
+	assert_null(l.f->callsites[0].label);
+	assert_string_equal(l.f->callsites[0].name, "plain");
+	unlay(&l);
+}
+
+/* ---- Pairs, profiles ------------------------------------------------------------------------------ */
+
+static void pairs(void **state)
+{
+	static const struct {
+		const char *begin, *end;
+		bool pair;
+	} rows[] = {
+		{"a__start", "a__done", true},	 {"a__start", "a__end", true},	  {"a__begin", "a__end", true},
+		{"a__entry", "a__return", true}, {"a-start", "a-end", true},	  {"a_start", "a_done", true},
+		{"a_enter", "a_exit", true},	 {"a__start", "b__done", false},  {"a__start", "a_done", false},
+		{"a__start", "a__return", false}, {"start", "done", false},
+		{"a", "a", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++)
+		assert_int_equal(mt_usdt_pair((struct mt_str){rows[i].begin, (uint32_t)strlen(rows[i].begin)},
+					      (struct mt_str){rows[i].end, (uint32_t)strlen(rows[i].end)}),
+				 rows[i].pair);
+}
+
+static int load(const char *text, struct mt_usdt_profile **p, char *why)
+{
+	struct mt_profile_err err;
+	int r = mt_usdt_profile_parse(text, strlen(text), "/d/my.profile", p, &err);
+
+	strcpy(why, err.text);
+	return r;
+}
+
+static void profiles(void **state)
+{
+	struct mt_usdt_found *f;
+	struct mt_usdt_profile *p;
+	char why[600], *got;
+
+	(void)state;
+	assert_int_equal(load("# mine\n\n  when c:one\nwhen x:*\r\nc:two\nwhen x:y\nc:one - \\\n  level=debug\n", &p, why),
+			 0);
+	assert_string_equal(p->name, "my");
+	assert_int_equal(p->specs.n, 2);
+	assert_true(p->automatic);
+	assert_int_equal(p->nwhens, 2);
+	assert_int_equal(p->whens[0]->n, 2);
+	assert_int_equal(p->specs.v[1]->level, MONTRACE_DEBUG);
+	assert_string_equal(p->specs.v[1]->where, "profile my, line 7");
+	assert_int_equal(mt_usdt_find(&notes, &p->specs, 100, NULL, NULL, &f), 0);
+	got = show(f); /* the second one's condition does not hold */
+	assert_string_equal(got, "event two(arg0:i64) event@20 event@30");
+	free(got);
+	mt_usdt_found_free(f);
+	mt_usdt_profile_free(p);
+
+	assert_int_equal(load("c:one\nwhen c:*\nc:two\n", &p, why), 0);
+	assert_false(p->automatic);
+	mt_usdt_profile_free(p);
+
+	assert_int_equal(load("# nothing\n", &p, why), -EINVAL);
+	assert_string_equal(why, "/d/my.profile: no spec in it");
+	assert_int_equal(load("c:one\nwhen c\n", &p, why), -EINVAL);
+	assert_string_equal(why, "/d/my.profile:2: `when` needs PROVIDER:NAME");
+	assert_int_equal(load("c:one\n\nc:one x=arg99\n", &p, why), -EINVAL);
+	assert_string_equal(why, "/d/my.profile:3: a probe has 12 arguments at most: arg0 .. arg11 at `arg99`");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors),     cmocka_unit_test(finding), cmocka_unit_test(plans),
+		cmocka_unit_test(predicates), cmocka_unit_test(labels),	 cmocka_unit_test(pairs),
+		cmocka_unit_test(profiles),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
