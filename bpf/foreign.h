@@ -23,13 +23,14 @@
 #ifndef MT_FOREIGN_H
 #define MT_FOREIGN_H
 
-#define MAX_TEXT 1024  /* MONTRACE_MAX_TEXT */
-#define TEXT_END 4064  /* RECORD_MAX less the second record, less what fills up to 8 */
+#define MAX_TEXT 1024 /* MONTRACE_MAX_TEXT */
+#define TEXT_MASK 2047 /* covers MAX_TEXT and 2 */
+#define TEXT_END 4064 /* RECORD_MAX less the second record, less what fills up to 8 */
 #define KIND_SPAN_NEW 3
 #define KIND_SPAN_ENTER 4
 #define KIND_SPAN_CLOSE 6
-#define RF_CUT_TEXT 8  /* MONTRACE_RF_CUT_TEXT */
-#define RF_LEFT 64     /* MONTRACE_RF_LEFT */
+#define RF_CUT_TEXT 8 /* MONTRACE_RF_CUT_TEXT */
+#define RF_LEFT 64    /* MONTRACE_RF_LEFT */
 
 struct record {
 	__u16 size;
@@ -59,7 +60,7 @@ struct scratch {
 	union {
 		struct record rec;
 		__u64 words[3 + MT_PLAN_FIELDS];
-		char buf[4096 + MAX_TEXT + 64];
+		char buf[4096 + TEXT_MASK + 1];
 	};
 };
 
@@ -79,9 +80,19 @@ struct {
 	__type(value, struct mt_plan);
 } plans SEC(".maps");
 
+/*
+ * A length of text, for the verifier: bounded in the very register that goes to the helper. Kernels such as 6.1 lose
+ * bounds that were found by comparing a copy.
+ */
+static __always_inline __u64 bounded(__u64 n)
+{
+	barrier_var(n);
+	return n & TEXT_MASK;
+}
+
 /* ---- Reading -------------------------------------------------------------------------------------- */
 
-static __always_inline long read_user(void *to, __u32 size, __u64 from, bool may_fault)
+static __always_inline long read_user(void *to, __u64 size, __u64 from, bool may_fault)
 {
 	long r = bpf_probe_read_user(to, size, (const void *)from);
 
@@ -91,7 +102,7 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from, bool may
 }
 
 /* Length with the NUL; or an error. */
-static __always_inline long read_text(void *to, __u32 size, __u64 from, bool may_fault)
+static __always_inline long read_text(void *to, __u64 size, __u64 from, bool may_fault)
 {
 	long r = bpf_probe_read_user_str(to, size, (const void *)from);
 	char c;
@@ -134,7 +145,8 @@ static __always_inline int operand(struct scratch *s, const struct mt_plan *p, _
 	}
 	v >>= op->shift & 63;
 	v <<= cut & 63;
-	s->vals[i & (MT_PLAN_OPS - 1)] = flags & MT_OP_SIGNED ? (__u64)((__s64)v >> (cut & 63)) : v >> (cut & 63);
+	s->vals[i & (MT_PLAN_OPS - 1)] =
+		flags & MT_OP_SIGNED ? (__u64)((__s64)v >> (cut & 63)) : v >> (cut & 63);
 	s->missing[i & (MT_PLAN_OPS - 1)] = missing;
 	return 0;
 }
@@ -152,7 +164,7 @@ __noinline int mt_operand_s(struct scratch *s, const struct mt_plan *p, __u32 i)
 
 /* ---- Fields --------------------------------------------------------------------------------------- */
 
-static __always_inline void set_text(struct scratch *s, __u32 k, __u32 stored, __u64 full)
+static __always_inline void set_text(struct scratch *s, __u32 k, __u64 stored, __u64 full)
 {
 	if (full > 0xffffffff)
 		full = 0xffffffff;
@@ -165,8 +177,7 @@ static __always_inline void set_text(struct scratch *s, __u32 k, __u32 stored, _
 /* The text of field k at ptr, its length in op `len` or up to the NUL. Returns why not. */
 static __always_inline __u8 text(struct scratch *s, __u32 k, __u64 ptr, __u32 len_op, bool may_fault)
 {
-	__u32 end = s->end & 4095, room = end < TEXT_END ? TEXT_END - end : 0, n;
-	__u64 full;
+	__u64 end = s->end & 4095, room = end < TEXT_END ? TEXT_END - end : 0, n, full;
 	long r;
 
 	n = room < MAX_TEXT ? room : MAX_TEXT;
@@ -183,15 +194,14 @@ static __always_inline __u8 text(struct scratch *s, __u32 k, __u64 ptr, __u32 le
 			return MT_MISSING_LENGTH;
 		if (full < n)
 			n = full;
-		if (n > MAX_TEXT)
-			return MT_MISSING_LENGTH;
+		n = bounded(n);
 		if (read_user(s->buf + end, n, ptr, may_fault))
 			return MT_MISSING_UNREADABLE;
 		set_text(s, k, n, full);
 		return 0;
 	}
 	/* One byte more than is stored, and the NUL: then what fits exactly is not taken for cut. */
-	r = read_text(s->buf + end, n + 2, ptr, may_fault);
+	r = read_text(s->buf + end, bounded(n + 2), ptr, may_fault);
 	if (r < 1 || r > MAX_TEXT + 2)
 		return MT_MISSING_UNREADABLE;
 	full = r - 1;
@@ -336,12 +346,15 @@ static __always_inline void read_registers(struct scratch *s, struct pt_regs *ct
 	bpf_probe_read_kernel(s->regs, sizeof(struct pt_regs), ctx);
 	s->site = s->regs[16]; /* ip */
 	if (p->flags & MT_PLAN_THREAD_BASE) {
-		__u32 n = (__u32)BPF_CORE_READ(t, thread.gsindex) / 8 - 12; /* the kernel's 3 slots start there */
+		__u32 n = (__u32)BPF_CORE_READ(t, thread.gsindex) / 8 -
+			  12; /* the kernel's 3 slots start there */
 		__u64 d = 0;
 
 		s->fs = BPF_CORE_READ(t, thread.fsbase);
 		n = n < 3 ? n : 0;
-		bpf_probe_read_kernel(&d, sizeof(d), (const char *)__builtin_preserve_access_index(&t->thread.tls_array) + 8 * n);
+		bpf_probe_read_kernel(&d, sizeof(d),
+				      (const char *)__builtin_preserve_access_index(&t->thread.tls_array) +
+					      8 * n);
 		s->gs32 = (d >> 16 & 0xffffff) | (d >> 32 & 0xff000000);
 	}
 #else
@@ -389,23 +402,23 @@ static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 	return end + sizeof(*enter);
 }
 
-#define PUT_FOREIGN(max)                                                                          \
-	do {                                                                                      \
-		struct {                                                                          \
-			struct mt_wire head;                                                      \
-			__u8 data[max];                                                           \
-		} *r = bpf_ringbuf_reserve(&ring, sizeof(struct mt_wire) + (max), 0);             \
-		if (!r) {                                                                         \
-			count_lost(MT_LOST_RING);                                                 \
-			return 0;                                                                 \
-		}                                                                                 \
-		head(&r->head, t, MT_WIRE_FOREIGN, sizeof(struct mt_wire) + size);                \
-		r->head.flags = MT_WIRE_F_SEQ;                                                    \
-		r->head.site = site;                                                              \
-		r->head.seq = seq;                                                                \
-		bpf_probe_read_kernel(r->data, size, s->buf);                                     \
-		bpf_ringbuf_submit(r, wake_flags(seq));                                            \
-		return 0;                                                                         \
+#define PUT_FOREIGN(max)                                                              \
+	do {                                                                          \
+		struct {                                                              \
+			struct mt_wire head;                                          \
+			__u8 data[max];                                               \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(struct mt_wire) + (max), 0); \
+		if (!r) {                                                             \
+			count_lost(MT_LOST_RING);                                     \
+			return 0;                                                     \
+		}                                                                     \
+		head(&r->head, t, MT_WIRE_FOREIGN, sizeof(struct mt_wire) + size);    \
+		r->head.flags = MT_WIRE_F_SEQ;                                        \
+		r->head.site = site;                                                  \
+		r->head.seq = seq;                                                    \
+		bpf_probe_read_kernel(r->data, size, s->buf);                         \
+		bpf_ringbuf_submit(r, wake_flags(seq));                               \
+		return 0;                                                             \
 	} while (0)
 
 static __always_inline bool wanted(struct scratch *s, const struct mt_plan *p, bool may_fault)

@@ -375,17 +375,24 @@ int BPF_PROG(mt_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 	__u32 tgid = t->tgid, flags = target_flags(tgid), *exe;
 	struct mt_exe_key key = {};
 	struct life_record *r;
+	bool left;
 
 	exe_key(bprm, &key);
 	exe = bpf_map_lookup_elem(&exes, &key);
 	/* A process that runs one of `exes` now is traced before its first instruction. */
 	if (exe && (flags & *exe) != *exe) {
-		flags |= *exe;
+		flags |= flags ? *exe & ~MT_TARGET_FILE : *exe;
 		if (bpf_map_update_elem(&targets, &tgid, &flags, BPF_ANY))
 			count_lost(MT_LOST_LIFE);
 		__sync_fetch_and_add(&epoch, 1);
 	}
-	if (!flags && !report_execs)
+	left = !exe && (flags & MT_TARGET_FILE);
+	if (left) { /* it was one for the file that it ran */
+		flags = 0;
+		bpf_map_delete_elem(&targets, &tgid);
+		__sync_fetch_and_add(&epoch, 1);
+	}
+	if (!flags && !left && !report_execs)
 		return 0;
 	r = life_begin(t, MT_WIRE_EXEC);
 	if (!r)

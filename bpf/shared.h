@@ -19,6 +19,7 @@ enum {
 	MT_TARGET_FOLLOW = 2, /* its children too */
 	MT_TARGET_HELD = 4,   /* in an exec record only: it is stopped until its executable is armed */
 	MT_TARGET_MOVED = 8,  /* in an exec record only: another thread than the first called exec */
+	MT_TARGET_FILE = 16,  /* only as long as it runs one of `exes` */
 };
 
 #define MT_MAX_TARGETS 65536

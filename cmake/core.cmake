@@ -90,8 +90,10 @@ add_library(montrace_core STATIC
   userspace/usdt_operand.c
   userspace/usdt_pair.c
   userspace/usdt_plan.c
+  userspace/usdt_predicate.c
   userspace/usdt_profile.c
   userspace/usdt_regs.c
+  userspace/usdt_site.c
   userspace/usdt_spec.c
 )
 target_include_directories(montrace_core SYSTEM PUBLIC ${MT_GEN})

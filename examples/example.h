@@ -15,7 +15,7 @@
 
 struct example {
 	const char *mode;
-	long threads, count, rate, rounds;
+	long threads, count, rate, rounds, batch;
 	int wait, hold, loop, hostile;
 };
 
@@ -35,7 +35,8 @@ static inline void example_options(struct example *o, int argc, char **argv, con
 		} numbers[] = {{"--threads", &o->threads},
 			       {"--count", &o->count},
 			       {"--rate", &o->rate},
-			       {"--rounds", &o->rounds}};
+			       {"--rounds", &o->rounds},
+			       {"--batch", &o->batch}};
 		const struct {
 			const char *name;
 			int *value;

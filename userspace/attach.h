@@ -99,8 +99,8 @@ struct mt_attach_file {
 	int error;                   /* ... the last -errno that it gave, 0 if none */
 	const bool *callsite_failed; /* per callsite of notes; NULL: none */
 	bool nop5;                   /* probes sit on the 5-byte nops */
-	uint32_t foreign;            /* how many of callsites are foreign ones; they are not in notes->callsites */
-	uint32_t foreign_sites;      /* their probes that are armed */
+	uint32_t foreign;       /* how many of callsites are foreign ones; they are not in notes->callsites */
+	uint32_t foreign_sites; /* their probes that are armed */
 };
 
 /* Calls cb for each file with callsites; non-zero stops and is returned. */

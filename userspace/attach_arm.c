@@ -22,8 +22,8 @@ void mt_attach_unlink(struct attached *at)
 	at->n = at->cap = 0;
 }
 
-static struct bpf_link *link_batch(struct binary *b, uint32_t pid, const struct batch *s,
-				   uint32_t from, uint32_t n)
+static struct bpf_link *link_batch(struct binary *b, uint32_t pid, const struct batch *s, uint32_t from,
+				   uint32_t n)
 {
 	char path[64];
 
@@ -60,8 +60,7 @@ static bool transient(int err)
 }
 
 /* A4: attaches sites [from, from + n), halving what is refused. -ENOMEM, -ESRCH end it. */
-static int link_sites(struct attached *at, const struct batch *s, uint32_t from,
-		      uint32_t n)
+static int link_sites(struct attached *at, const struct batch *s, uint32_t from, uint32_t n)
 {
 	struct binary *b = at->binary;
 	struct bpf_link *l;

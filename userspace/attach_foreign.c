@@ -73,7 +73,7 @@ static void judge(struct mt_attach *a, struct foreign *f)
 
 	for (i = 0; i < d->ncallsites; i++)
 		f->verdicts[i] = mt_filter_verdict(a->filter, &d->callsites[i], &rule, NULL) ? V_ARMED
-				 : rule == MT_RULE_DIRECTIVE				     ? V_DIRECTIVE
+				 : rule == MT_RULE_DIRECTIVE                                 ? V_DIRECTIVE
 											     : V_MODE;
 	for (i = 0; i < d->nsites; i++)
 		if (f->site_failed[i] && is_span(&d->callsites[d->sites[i].callsite]) &&
@@ -116,7 +116,8 @@ static int collect(struct mt_attach *a, struct foreign *f, bool faults, struct b
 	for (i = 0; i < d->nsites && !err; i++) {
 		const struct mt_usdt_site *s = &d->sites[i];
 
-		if (f->verdicts[s->callsite] != V_ARMED || f->site_failed[i] || (s->faults && sleeps) != faults)
+		if (f->verdicts[s->callsite] != V_ARMED || f->site_failed[i] ||
+		    (s->faults && sleeps) != faults)
 			continue;
 		err = number(a, f, i);
 		if (err || f->site_failed[i])

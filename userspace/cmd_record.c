@@ -328,6 +328,7 @@ static int record(struct record *r)
 		.everybody = r->o->follow || !only_pids(r),
 	};
 	struct mt_session_err se;
+	uint64_t start;
 	int err;
 
 	decide_mode(r);
@@ -338,16 +339,20 @@ static int record(struct record *r)
 	err = failed(r, &se, mt_session_open(&so, &r->session, &se));
 	if (!err)
 		err = mt_record_usdt(r);
+	start = mt_record_clock_ns(CLOCK_MONOTONIC);
 	if (!err)
 		err = add_targets(r);
 	if (!err)
 		err = decide_callsites(r);
+	r->attach_ns = mt_record_clock_ns(CLOCK_MONOTONIC) - start;
 	if (!err)
 		err = open_trace(r);
+	start = mt_record_clock_ns(CLOCK_MONOTONIC);
 	if (!err)
 		err = failed(r, &se, mt_session_arm(r->session, r->filter, &se));
 	if (err)
 		return err;
+	r->attach_ns += mt_record_clock_ns(CLOCK_MONOTONIC) - start;
 	mt_record_tell_attached(r);
 	return run(r);
 }

@@ -24,6 +24,7 @@ struct mt_control_req {
 	bool json;
 	bool follow;                           /* tail: go on until the client leaves */
 	uint32_t n;                            /* tail: lines; 0 = only new ones (with follow) */
+	uint32_t pid;                          /* stacks: of this process; 0 = all */
 	char subject[MT_CONTROL_TEXT_MAX + 1]; /* tail, stacks: glob; "" = all */
 };
 

@@ -83,21 +83,21 @@ static const char *get_subject(struct word w, struct mt_control_req *req)
 	return NULL;
 }
 
-static const char *get_n(struct word w, struct mt_control_req *req)
+static const char *get_number(struct word w, uint32_t max, uint32_t *ret)
 {
-	uint32_t n = 0;
+	uint64_t n = 0;
 	size_t i;
 
 	for (i = 0; i < w.len; i++) {
 		if (w.p[i] < '0' || w.p[i] > '9')
 			return "bad number";
-		n = n * 10 + (uint32_t)(w.p[i] - '0');
-		if (n > MT_CONTROL_TAIL_MAX)
+		n = n * 10 + (uint64_t)(w.p[i] - '0');
+		if (n > max)
 			return "number too large";
 	}
 	if (!w.len)
 		return "bad number";
-	req->n = n;
+	*ret = (uint32_t)n;
 	return NULL;
 }
 
@@ -114,7 +114,9 @@ static const char *get_option(struct word w, struct mt_control_req *req)
 		return NULL;
 	}
 	if (tail && begins(&w, "n="))
-		return get_n(w, req);
+		return get_number(w, MT_CONTROL_TAIL_MAX, &req->n);
+	if (req->verb == MT_CONTROL_STACKS && begins(&w, "pid="))
+		return get_number(w, INT32_MAX, &req->pid);
 	if ((tail || req->verb == MT_CONTROL_STACKS) && begins(&w, "subject="))
 		return get_subject(w, req);
 	return "unknown option";
@@ -160,6 +162,8 @@ int mt_control_format(const struct mt_control_req *req, char line[MT_CONTROL_LIN
 			     req->follow ? " follow" : "");
 	if (req->verb == MT_CONTROL_TAIL)
 		n += (size_t)snprintf(tmp + n, sizeof(tmp) - n, " n=%" PRIu32, req->n);
+	if (req->verb == MT_CONTROL_STACKS && req->pid)
+		n += (size_t)snprintf(tmp + n, sizeof(tmp) - n, " pid=%" PRIu32, req->pid);
 	if (*s)
 		n += (size_t)snprintf(tmp + n, sizeof(tmp) - n, " subject=");
 	for (; *s; s++) {

@@ -162,9 +162,16 @@ static void convert(enum mt_raw how, uint64_t raw, struct mt_value *v, char hex[
 	}
 }
 
+/* Which of the callsite's fields the values begin with. */
+static uint8_t first_field(const struct mt_callsite *cs, uint8_t kind)
+{
+	return kind == MONTRACE_KIND_SCOPE_END || kind == MONTRACE_KIND_SPAN_CLOSE ? cs->end_at : 0;
+}
+
 static bool decode_values(const uint8_t *rec, const struct montrace_record *r, bool foreign,
 			  struct mt_event *ev, struct made *made)
 {
+	const struct mt_field_desc *fields = ev->cs->fields + first_field(ev->cs, r->kind);
 	uint32_t texts_at = sizeof(*r) + r->nfields * 8u, i;
 
 	for (i = 0; i < r->nfields; i++) {
@@ -172,7 +179,7 @@ static bool decode_values(const uint8_t *rec, const struct montrace_record *r, b
 		uint64_t raw;
 
 		memcpy(&raw, rec + sizeof(*r) + i * 8, sizeof(raw));
-		v->type = ev->cs->fields[i].type;
+		v->type = fields[i].type;
 		v->cut = false;
 		v->missing = false;
 		v->full_len = 0;
@@ -180,8 +187,8 @@ static bool decode_values(const uint8_t *rec, const struct montrace_record *r, b
 			missing(v, raw);
 			continue;
 		}
-		if (ev->cs->fields[i].raw) {
-			convert((enum mt_raw)ev->cs->fields[i].raw, raw, v, made->hex[i]);
+		if (fields[i].raw) {
+			convert((enum mt_raw)fields[i].raw, raw, v, made->hex[i]);
 			continue;
 		}
 		switch (v->type) {
@@ -228,8 +235,8 @@ static bool record_head(const uint8_t *p, size_t left, struct montrace_record *r
 
 static bool record_fits(const struct montrace_record *r, const struct mt_callsite *cs)
 {
-	return class_has_kind(cs->class_, r->kind) && r->nfields <= cs->nfields &&
-	       r->nfields <= MONTRACE_MAX_FIELDS && sizeof(*r) + r->nfields * 8u <= r->size;
+	return class_has_kind(cs->class_, r->kind) &&
+	       first_field(cs, r->kind) + r->nfields <= cs->nfields && r->nfields <= MONTRACE_MAX_FIELDS && sizeof(*r) + r->nfields * 8u <= r->size;
 }
 
 static int decode_native(const struct mt_sites *sites, struct mt_decode_stats *stats, const struct mt_wire *w,

@@ -30,6 +30,9 @@ struct mt_decode_stats {
  * cb's non-zero return stops and is returned. A malformed record is counted and is no error
  * (returns 0): its hit still shows as a gap if nothing of it could be used.
  */
+/*
+ * Values of an end (SCOPE_END, SPAN_CLOSE of a foreign probe) are those of the callsite's fields from end_at on.
+ */
 typedef int (*mt_decode_cb)(void *ctx, const struct mt_event *ev);
 int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats, const void *data,
 		     size_t len, mt_decode_cb cb, void *ctx);

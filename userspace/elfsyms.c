@@ -75,14 +75,14 @@ static bool read_image(struct mt_elfsyms *s, struct image *im)
 	if (s->is64) {
 		if (!get(s, &h, sizeof(h), 0))
 			return false;
-		*im = (struct image){h.e_phoff, h.e_shoff, h.e_phnum, h.e_shnum, sizeof(Elf64_Phdr),
-				     sizeof(Elf64_Shdr)};
+		*im = (struct image){h.e_phoff, h.e_shoff,          h.e_phnum,
+				     h.e_shnum, sizeof(Elf64_Phdr), sizeof(Elf64_Shdr)};
 		return h.e_phentsize == im->phsize && h.e_shentsize == im->shsize;
 	}
 	if (!get(s, &h32, sizeof(h32), 0))
 		return false;
-	*im = (struct image){h32.e_phoff, h32.e_shoff, h32.e_phnum, h32.e_shnum, sizeof(Elf32_Phdr),
-			     sizeof(Elf32_Shdr)};
+	*im = (struct image){h32.e_phoff, h32.e_shoff,        h32.e_phnum,
+			     h32.e_shnum, sizeof(Elf32_Phdr), sizeof(Elf32_Shdr)};
 	return h32.e_phentsize == im->phsize && h32.e_shentsize == im->shsize;
 }
 
@@ -177,8 +177,8 @@ static void take(struct mt_elfsyms *s, const unsigned char *raw, uint64_t bytes,
 		if (y.st_shndx == SHN_UNDEF || y.st_name >= names_size || !s->names[y.st_name] ||
 		    ELF64_ST_TYPE(y.st_info) == STT_FILE || ELF64_ST_TYPE(y.st_info) == STT_SECTION)
 			continue;
-		s->v[s->n++] = (struct sym){s->names + y.st_name, y.st_value,
-					    ELF64_ST_TYPE(y.st_info) == STT_TLS};
+		s->v[s->n++] =
+			(struct sym){s->names + y.st_name, y.st_value, ELF64_ST_TYPE(y.st_info) == STT_TLS};
 	}
 	qsort(s->v, s->n, sizeof(*s->v), by_name);
 }

@@ -5,7 +5,7 @@
 #define BUF_MAX ((size_t)MT_PTREAD_MAX_PACKET + (1u << 20))
 #define PACKET_MAX (MT_PTREAD_MAX_PACKET) /* what readers take */
 #define ZLIB_LEVEL 1
-#define ZLIB_PACKET_MAX (512u << 10) /* larger packets are written as they are */
+#define ZLIB_PACKET_MAX (512u << 10) /* larger packets are written as they are; not below MG_GATHER */
 #define FRAME_MAX 64u
 
 bool mg_room(struct mg_buf *b, size_t n)
@@ -183,7 +183,7 @@ int mg_put(struct merge *m)
 	bool large = b->error == -EFBIG || b->len > PACKET_MAX;
 	int r = large ? 1 : b->error;
 
-	if (!r && (b->len > ZLIB_PACKET_MAX || m->pend.len + b->len > MG_GATHER))
+	if (!r && m->pend.len + b->len > MG_GATHER)
 		r = mg_flush(m);
 	if (!r) {
 		m->rep.packets++;

@@ -318,7 +318,7 @@ static void put_stamp(struct mg_copy *c, const struct pt_packet *p, struct pt_se
 		return;
 	}
 	mg_u64(b, 8, ts + c->host->shift);
-	if (p->has_clk || s->has_clk)
+	if (p->has_clk || (s->has_clk && is_own_clock(s->clk))) /* other defaults become the boot clock */
 		mg_u64(b, 58, CLK_BOOT);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "merge_int.h"
 
-#define BOOT_SLACK_NS                                                                        \
+#define BOOT_SLACK_NS \
 	10000000000ull /* boot moments this close are one host's, if there is nothing better \
 			*/
 #define MAX_PARENTS 32

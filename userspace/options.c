@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control.h"
+#include "trigger.h"
+
 enum {
 	O_USER_PREFIX = 256,
 	O_FILTER,
@@ -34,7 +37,19 @@ enum {
 	O_NO_FOLLOW,
 	O_SINGLE,
 	O_ROTATE,
+	O_TRIGGER,
+	O_AFTER,
+	O_COOLDOWN,
+	O_MAX_SNAPSHOTS,
+	O_NO_CRASH_SNAPSHOT,
+	O_TRACER,
+	O_SUBJECT,
 };
+
+#define AFTER_MS 2000
+#define COOLDOWN_MS 60000
+#define MAX_SNAPSHOTS 20
+#define TAIL_LINES 20
 
 static const struct option longs[] = {
 	{"pid", required_argument, NULL, 'p'},
@@ -61,6 +76,15 @@ static const struct option longs[] = {
 	{"nop5", required_argument, NULL, O_NOP5},
 	{"per-site", no_argument, NULL, O_PER_SITE},
 	{"compress", no_argument, NULL, O_COMPRESS},
+	{"flight-recorder", optional_argument, NULL, 'F'},
+	{"trigger", required_argument, NULL, O_TRIGGER},
+	{"after", required_argument, NULL, O_AFTER},
+	{"cooldown", required_argument, NULL, O_COOLDOWN},
+	{"max-snapshots", required_argument, NULL, O_MAX_SNAPSHOTS},
+	{"no-crash-snapshot", no_argument, NULL, O_NO_CRASH_SNAPSHOT},
+	{"tracer", required_argument, NULL, O_TRACER},
+	{"subject", required_argument, NULL, O_SUBJECT},
+	{"lines", required_argument, NULL, 'n'},
 	{"json", no_argument, NULL, O_JSON},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
@@ -76,6 +100,10 @@ static const char help[] =
 	"       montrace-bpf dump FILE [--json]\n"
 	"       montrace-bpf summary FILE [--json]\n"
 	"       montrace-bpf merge DIR|FILE... -o OUT [--compress]\n"
+	"       montrace-bpf tail [--subject GLOB] [-n N] [-f] [--json]\n"
+	"       montrace-bpf stacks [--subject GLOB] [-p PID [-d TIME]] [--json]\n"
+	"       montrace-bpf snapshot [-o FILE] [--json]\n"
+	"       montrace-bpf status [--json]\n"
 	"\n"
 	"Traces the spans and events of running programs from outside and writes a Perfetto\n"
 	"trace. Recording ends with Ctrl-C, SIGTERM, -d, or the end of the programs.\n"
@@ -111,6 +139,23 @@ static const char help[] =
 	"      --compress           compress the packets (zlib)\n"
 	"  -d, --duration TIME      stop after TIME: 500ms, 10s (the default unit), 5m, 1h\n"
 	"\n"
+	"Flight recorder (docs/flight-recorder.md):\n"
+	"  -F, --flight-recorder[=SPEC]  keep the last moments in memory, write snapshots only. SPEC limits\n"
+	"                           time, events and memory (default: 10s,1000000,64M); -F10s,256M.\n"
+	"                           Snapshots: `montrace-bpf snapshot`, SIGUSR2, a process that dies, triggers\n"
+	"      --trigger COND       a snapshot when COND is met; may be given again: 'span NAME > 50ms',\n"
+	"                           'event level >= error', 'event NAME [FIELD OP VALUE]', 'lost > 0'\n"
+	"      --after TIME         how long after COND was met (default 2s)\n"
+	"      --cooldown TIME      then no other one by a trigger for this long (default 60s)\n"
+	"      --max-snapshots N    automatic snapshots kept, the oldest goes (default 20; 0: all)\n"
+	"      --no-crash-snapshot  none when a process is killed or ends with a status other than 0\n"
+	"\n"
+	"Asking a running tracer:\n"
+	"      --tracer PID         which one, if there are several\n"
+	"      --subject GLOB       tail, stacks: of recordings whose subject matches\n"
+	"  -n, --lines N            tail: the last N lines (default 20)\n"
+	"  -f                       tail: and new ones as they come\n"
+	"\n"
 	"How:\n"
 	"      --ring SIZE          ring between kernel and tracer (default 64M)\n"
 	"      --nop5 WHEN          put probes on 5-byte nops (cheaper): auto (if this kernel does it\n"
@@ -118,7 +163,7 @@ static const char help[] =
 	"      --per-site           one kernel link per probe, as on kernels before 6.6\n"
 	"\n"
 	"Other:\n"
-	"      --json               list, dump, summary: one JSON object per line\n"
+	"      --json               all commands but record and merge: one JSON object per line\n"
 	"  -q, --quiet              only errors\n"
 	"  -v, --verbose            also details: files, callsites that are not armed and why\n"
 	"  -h, --help               this text\n"
@@ -178,6 +223,31 @@ static int duration(const char *s, uint64_t *ret_ms)
 	if (number(s, &n, &rest) || unit(rest, names, factors, &n) || !n || n > UINT64_MAX / 2000000)
 		return -EINVAL;
 	*ret_ms = n;
+	return 0;
+}
+
+static int duration_or_none(const char *s, uint64_t *ret_ms)
+{
+	static const char *const none[] = {"0", "0s", "0ms", "0m", "0h"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		if (!strcmp(s, none[i])) {
+			*ret_ms = 0;
+			return 0;
+		}
+	}
+	return duration(s, ret_ms);
+}
+
+static int count(const char *s, uint32_t max, uint32_t *ret)
+{
+	const char *rest;
+	uint64_t n;
+
+	if (number(s, &n, &rest) || *rest || n > max)
+		return -EINVAL;
+	*ret = (uint32_t)n;
 	return 0;
 }
 
@@ -263,6 +333,72 @@ static int nop5(const char *s, enum mt_nop5 *ret)
 			*ret = (enum mt_nop5)i;
 			return 0;
 		}
+	}
+	return -EINVAL;
+}
+
+static int flight(struct mt_options *o, const char *arg, struct mt_options_err *err)
+{
+	const char *why;
+	size_t pos;
+
+	o->flight = true;
+	if (!mt_flight_spec_parse(arg, &o->flight_spec, &pos, &why))
+		return 0;
+	return bad(err, "-F %s: %s at `%s`", arg, why, arg + pos);
+}
+
+static int trigger(struct mt_options *o, const char *arg, struct mt_options_err *err)
+{
+	struct mt_trigger *t;
+	const char *why;
+	size_t pos;
+	int code;
+
+	code = mt_trigger_parse(arg, &t, &pos, &why);
+	if (code == -EINVAL)
+		return bad(err, "--trigger '%s': %s at `%s`", arg, why, arg + pos);
+	if (code)
+		return bad(err, "--trigger: %s", code == -E2BIG ? "too long" : strerror(-code));
+	mt_trigger_free(t);
+	return list_add(o->triggers, &o->ntriggers, arg, "--trigger", err);
+}
+
+/* Options of the flight recorder and of questions to it. */
+static int one_flight(struct mt_options *o, int c, const char *arg, struct mt_options_err *err)
+{
+	switch (c) {
+	case 'F':
+		return flight(o, arg, err);
+	case O_TRIGGER:
+		return trigger(o, arg, err);
+	case O_AFTER:
+		return duration_or_none(arg, &o->after_ms) ? bad(err, "--after %s: not a time such as 2s", arg)
+							   : 0;
+	case O_COOLDOWN:
+		return duration_or_none(arg, &o->cooldown_ms)
+			       ? bad(err, "--cooldown %s: not a time such as 60s", arg)
+			       : 0;
+	case O_MAX_SNAPSHOTS:
+		return count(arg, 100000, &o->max_snapshots)
+			       ? bad(err, "--max-snapshots %s: not a number up to 100000", arg)
+			       : 0;
+	case O_NO_CRASH_SNAPSHOT:
+		o->no_crash_snapshot = true;
+		return 0;
+	case O_TRACER:
+		o->tracer = arg;
+		return 0;
+	case O_SUBJECT:
+		o->subject = arg;
+		return 0;
+	case 'n':
+		return count(arg, MT_CONTROL_TAIL_MAX, &o->lines)
+			       ? bad(err, "-n %s: not a number up to %d", arg, MT_CONTROL_TAIL_MAX)
+			       : 0;
+	case 'f':
+		o->follow_tail = true;
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -355,7 +491,7 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 		o->verbosity = MT_LOG_VERBOSE;
 		return 0;
 	}
-	return -EINVAL;
+	return one_flight(o, c, arg, err);
 }
 
 /* The first word may be a command; the rest are options and files. */
@@ -367,6 +503,8 @@ static bool command(const char *word, enum mt_command *ret)
 	} commands[] = {
 		{"record", MT_CMD_RECORD},   {"list", MT_CMD_LIST},   {"dump", MT_CMD_DUMP},
 		{"summary", MT_CMD_SUMMARY}, {"merge", MT_CMD_MERGE}, {"help", MT_CMD_HELP},
+		{"tail", MT_CMD_TAIL},	     {"stacks", MT_CMD_STACKS}, {"snapshot", MT_CMD_SNAPSHOT},
+		{"status", MT_CMD_STATUS},
 	};
 	unsigned i;
 
@@ -379,11 +517,39 @@ static bool command(const char *word, enum mt_command *ret)
 	return false;
 }
 
+static int check_flight(struct mt_options *o, struct mt_options_err *err)
+{
+	if (!o->flight && (o->ntriggers || o->no_crash_snapshot))
+		return bad(err, "%s needs the flight recorder: give -F as well",
+			   o->ntriggers ? "--trigger" : "--no-crash-snapshot");
+	if (o->flight && (o->output || o->single || o->rotate_bytes || o->rotate_ms))
+		return bad(err, "-F writes snapshots under the trace directory: it does not go with -o, --single "
+				"or --rotate; `montrace-bpf snapshot -o FILE` writes one elsewhere");
+	if (o->tracer || o->subject || o->follow_tail)
+		return bad(err, "--tracer, --subject and -f are for tail, stacks, snapshot and status");
+	return 0;
+}
+
+static int check_question(struct mt_options *o, struct mt_options_err *err)
+{
+	if (o->nfiles)
+		return bad(err, "what is `%s`? See --help", o->files[0]);
+	if (o->npids && (o->command != MT_CMD_STACKS || o->npids > 1))
+		return bad(err, "-p goes with stacks, and with one process; --tracer PID says which tracer");
+	if (o->subject && (o->command == MT_CMD_SNAPSHOT || o->command == MT_CMD_STATUS))
+		return bad(err, "--subject is for tail and stacks");
+	if (o->output && o->command != MT_CMD_SNAPSHOT)
+		return bad(err, "-o is for snapshot");
+	if (o->subject && strlen(o->subject) > MT_CONTROL_TEXT_MAX)
+		return bad(err, "--subject: too long");
+	return 0;
+}
+
 static int check_record(struct mt_options *o, struct mt_options_err *err)
 {
 	if (o->nfiles)
 		return bad(err,
-			   "what is `%s`? Commands are record, list, dump, summary and merge; see --help",
+			   "what is `%s`? Commands are record, list, dump, summary, merge, tail, stacks, snapshot and status; see --help",
 			   o->files[0]);
 	if (!o->npids && !o->nbinaries && !o->ncomms && !o->argv)
 		return bad(err, "nothing to trace: give -p PID, --all, --comm or -- COMMAND; see --help");
@@ -393,10 +559,10 @@ static int check_record(struct mt_options *o, struct mt_options_err *err)
 	if (o->output && !strcmp(o->output, "-") && (o->rotate_bytes || o->rotate_ms))
 		return bad(err, "--rotate needs files: it does not go with -o -");
 	if (o->json)
-		return bad(err, "--json is for list, dump and summary");
+		return bad(err, "--json is for list, dump, summary, tail, stacks, snapshot and status");
 	if (!o->follow_given)
 		o->follow = o->argv != NULL;
-	return 0;
+	return check_flight(o, err);
 }
 
 static int check(struct mt_options *o, struct mt_options_err *err)
@@ -413,6 +579,11 @@ static int check(struct mt_options *o, struct mt_options_err *err)
 		if (!o->nfiles)
 			return bad(err, "merge what? Give trace files or a directory of them");
 		return o->output ? 0 : bad(err, "merge: give the new file with -o OUT");
+	case MT_CMD_TAIL:
+	case MT_CMD_STACKS:
+	case MT_CMD_SNAPSHOT:
+	case MT_CMD_STATUS:
+		return check_question(o, err);
 	case MT_CMD_HELP:
 	case MT_CMD_VERSION:
 		return 0;
@@ -422,7 +593,12 @@ static int check(struct mt_options *o, struct mt_options_err *err)
 
 int mt_options_parse(int argc, char **argv, struct mt_options *ret_opts, struct mt_options_err *err)
 {
-	struct mt_options o = {.command = MT_CMD_RECORD, .verbosity = MT_LOG_NORMAL};
+	struct mt_options o = {.command = MT_CMD_RECORD,
+			       .verbosity = MT_LOG_NORMAL,
+			       .after_ms = AFTER_MS,
+			       .cooldown_ms = COOLDOWN_MS,
+			       .max_snapshots = MAX_SNAPSHOTS,
+			       .lines = TAIL_LINES};
 	int c, code;
 
 	if (argc > 1 && command(argv[1], &o.command)) {
@@ -431,7 +607,7 @@ int mt_options_parse(int argc, char **argv, struct mt_options *ret_opts, struct 
 	}
 	optind = 0;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":p:m:d:o:qvh", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":p:m:d:o:F::n:fqvh", longs, NULL)) != -1) {
 		if (c == 'h' || c == O_VERSION) {
 			o.command = c == 'h' ? MT_CMD_HELP : MT_CMD_VERSION;
 			*ret_opts = o;

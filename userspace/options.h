@@ -11,6 +11,7 @@
 
 #include "features.h"
 #include "filter.h"
+#include "flight.h"
 #include "log.h"
 #include "spans.h"
 
@@ -20,6 +21,10 @@ enum mt_command {
 	MT_CMD_DUMP,
 	MT_CMD_SUMMARY,
 	MT_CMD_MERGE,
+	MT_CMD_TAIL,
+	MT_CMD_STACKS,
+	MT_CMD_SNAPSHOT,
+	MT_CMD_STATUS,
 	MT_CMD_HELP,
 	MT_CMD_VERSION,
 };
@@ -70,6 +75,21 @@ struct mt_options {
 	enum mt_nop5 nop5;
 	bool per_site; /* one link per site, as on kernels before 6.6 */
 	bool compress;
+
+	/* flight recorder */
+	bool flight;
+	struct mt_flight_spec flight_spec;
+	const char *triggers[MT_MAX_LIST]; /* --trigger */
+	uint32_t ntriggers;
+	bool no_crash_snapshot;
+	uint64_t after_ms, cooldown_ms;
+	uint32_t max_snapshots; /* automatic ones kept; 0: all */
+
+	/* tail, stacks, snapshot, status */
+	const char *tracer;  /* NULL: the only one there is */
+	const char *subject; /* NULL: all */
+	uint32_t lines;
+	bool follow_tail;
 
 	/* list, dump, summary, merge */
 	bool json;

@@ -248,6 +248,7 @@ static const struct mt_sink_ops ops = {
 	.gone = op_gone,
 	.flush = op_flush,
 	.free = op_free,
+	.mark = mt_pf_op_mark,
 };
 
 static void take_opts(struct pf *pf, const struct mt_pftrace_opts *opts)

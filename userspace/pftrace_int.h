@@ -5,7 +5,7 @@
  *   pftrace.c         making, flushing, ending; the batch of packets; clocks; compression
  *   pftrace_head.c    first and last packets
  *   pftrace_track.c   processes, threads, counter tracks; clearing a sequence
- *   pftrace_loss.c    losses
+ *   pftrace_loss.c    losses, marks
  *   pftrace_intern.c  numbers for texts and callsites, and what each sequence has been told of them
  *   pftrace_event.c   begin, end, instant, counter: by hand
  */
@@ -125,6 +125,7 @@ struct pf {
 	struct pf_thread *threads;
 	struct pf_process *processes;
 	uint64_t tracer_uuid; /* 0 until the tracer's own track was described */
+	uint64_t tracer_last; /* time of the last event on it */
 	struct mt_clocks snap;
 	uint64_t next_snap;
 	uint64_t lost;
@@ -161,6 +162,7 @@ int mt_pf_op_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time);
 
 /* pftrace_loss.c */
 int mt_pf_op_lost(struct mt_sink *s, const struct mt_loss *l);
+int mt_pf_op_mark(struct mt_sink *s, uint64_t time, struct mt_str text);
 
 /* pftrace_intern.c */
 int mt_pf_tables_new(struct pf *pf);

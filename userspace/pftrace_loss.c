@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Losses in the Perfetto sink. Each is told three times, for three readers: an instant where it
+ * Losses, and remarks of the tool, in the Perfetto sink. Each is told three times, for three readers: an instant where it
  * happened (who looks at the timeline), a record that the importer's statistics add up (who checks
  * whether a trace is complete), and totals at the end (mt_pf_tail).
  */
@@ -42,12 +42,19 @@ static int put_lost_records(struct pf *pf, uint64_t count)
 	return mt_pf_cold_put(pf, &p);
 }
 
-/* The track of what belongs to no process: described when first needed. */
-static int tracer_track(struct pf *pf, uint64_t time)
+/*
+ * The track of what belongs to no process: described when first needed. What is told of it may come out of
+ * order: *time is moved forward to what is on it already.
+ */
+static int tracer_track(struct pf *pf, uint64_t *ptime)
 {
 	Perfetto__Protos__TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
+	uint64_t time;
 	int r;
 
+	if (*ptime < pf->tracer_last)
+		*ptime = pf->tracer_last;
+	pf->tracer_last = time = *ptime;
 	if (pf->tracer_uuid)
 		return 0;
 	track.has_uuid = 1;
@@ -60,7 +67,7 @@ static int tracer_track(struct pf *pf, uint64_t time)
 }
 
 /* An instant on a track that is no thread's, on sequence 1. */
-static int put_lost_instant(struct pf *pf, uint64_t track, const struct mt_loss *l)
+static int put_lost_instant(struct pf *pf, uint64_t track, const struct mt_loss *l, uint64_t time)
 {
 	Perfetto__Protos__DebugAnnotation count = PERFETTO__PROTOS__DEBUG_ANNOTATION__INIT;
 	Perfetto__Protos__DebugAnnotation cause = PERFETTO__PROTOS__DEBUG_ANNOTATION__INIT;
@@ -85,7 +92,33 @@ static int put_lost_instant(struct pf *pf, uint64_t track, const struct mt_loss 
 	event.n_debug_annotations = l->cause[0] ? 2 : 1;
 	event.debug_annotations = ann;
 	packet_init(&p);
-	packet_stamp(&p, l->time);
+	packet_stamp(&p, time);
+	p.data_case = DATA(TRACK_EVENT);
+	p.track_event = &event;
+	return mt_pf_cold_put(pf, &p);
+}
+
+int mt_pf_op_mark(struct mt_sink *s, uint64_t time, struct mt_str text)
+{
+	Perfetto__Protos__TrackEvent event = PERFETTO__PROTOS__TRACK_EVENT__INIT;
+	char category[] = "montrace-bpf", *categories[] = {category}, name[PF_MAX_NAME + 1];
+	struct pf *pf = pf_of(s);
+	packet_t p;
+	int r;
+
+	r = tracer_track(pf, &time);
+	if (r < 0)
+		return r;
+	mt_utf8_fix(name, sizeof(name), text.p ? text.p : "", text.len);
+	event.has_type = 1;
+	event.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_INSTANT;
+	event.has_track_uuid = 1;
+	event.track_uuid = pf->tracer_uuid;
+	event.name = name;
+	event.n_categories = 1;
+	event.categories = categories;
+	packet_init(&p);
+	packet_stamp(&p, time);
 	p.data_case = DATA(TRACK_EVENT);
 	p.track_event = &event;
 	return mt_pf_cold_put(pf, &p);
@@ -117,6 +150,7 @@ static int thread_lost_instant(struct pf *pf, const struct mt_loss *l)
 int mt_pf_op_lost(struct mt_sink *s, const struct mt_loss *l)
 {
 	struct pf *pf = pf_of(s);
+	uint64_t time = l->time;
 	struct pf_process *pp;
 	int r;
 
@@ -127,11 +161,11 @@ int mt_pf_op_lost(struct mt_sink *s, const struct mt_loss *l)
 		r = thread_lost_instant(pf, l);
 	} else if (l->process) {
 		pp = mt_pf_process(pf, l->process);
-		r = pp ? put_lost_instant(pf, pp->uuid, l) : -ENOMEM;
+		r = pp ? put_lost_instant(pf, pp->uuid, l, time) : -ENOMEM;
 	} else {
-		r = tracer_track(pf, l->time);
+		r = tracer_track(pf, &time);
 		if (r == 0)
-			r = put_lost_instant(pf, pf->tracer_uuid, l);
+			r = put_lost_instant(pf, pf->tracer_uuid, l, time);
 	}
 	if (r < 0)
 		return r;

@@ -117,7 +117,7 @@ int mt_proc_children(int proc, uint32_t pid, uint32_t **ret_pids, size_t *ret_n)
 	struct mt_proc_stat st;
 	size_t i, n, kept = 0;
 	uint32_t *pids;
-	int dir, r = mt_proc_pids(proc, &pids, &n);
+	int dir = -1, r = mt_proc_pids(proc, &pids, &n);
 
 	if (r < 0)
 		return r;
@@ -136,7 +136,7 @@ int mt_proc_children(int proc, uint32_t pid, uint32_t **ret_pids, size_t *ret_n)
 int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid)
 {
 	struct mt_proc_status st;
-	int dir, r = mt_proc_pid(proc, tid, &dir);
+	int dir = -1, r = mt_proc_pid(proc, tid, &dir);
 
 	if (r < 0)
 		return r;

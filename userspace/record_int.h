@@ -38,6 +38,7 @@ struct record {
 	unsigned char boot_id[16];
 	uint32_t child; /* -- COMMAND; 0 = none */
 	enum mt_stop stop;
+	uint64_t attach_ns; /* reading the notes, deciding, arming; up to the start of run */
 	struct record_usdt usdt;
 	/* for the progress line */
 	uint64_t last_events, last_time;

@@ -111,7 +111,8 @@ static void tell_losses(struct record *r, const struct mt_session_stats *st)
 			    (unsigned long long)st->decode->malformed);
 	if (st->decode->unknown)
 		mt_log_warn(r->log,
-			    "%llu records of unknown kinds dropped: the program's montrace.h is newer than this tool",
+			    "%llu records of unknown kinds dropped: the program's montrace.h is newer than "
+			    "this tool",
 			    (unsigned long long)st->decode->unknown);
 }
 
@@ -128,7 +129,8 @@ void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
 		    (unsigned long long)st->spans->spans, mt_record_plural(st->spans->spans),
 		    (unsigned long long)st->spans->instants, mt_record_plural(st->spans->instants),
 		    (unsigned long long)st->spans->threads, mt_record_plural(st->spans->threads),
-		    (unsigned long long)(st->lost_total + st->decode->malformed + st->decode->unknown), size, fs->path, files);
+		    (unsigned long long)(st->lost_total + st->decode->malformed + st->decode->unknown), size,
+		    fs->path[0] ? fs->path : "no file: nobody fired", files);
 	mt_log_debug(r->log,
 		     "%llu hits delivered, %llu slices, %llu counter values, %llu loop wake-ups, %llu enters "
 		     "of unseen "
@@ -137,4 +139,6 @@ void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
 		     (unsigned long long)st->spans->counters, (unsigned long long)st->wakeups,
 		     (unsigned long long)st->spans->unseen_enters, (unsigned long long)st->spans->stray_exits,
 		     (unsigned long long)st->spans->reordered, (unsigned long long)st->spans->lost_ends);
+	mt_log_debug(r->log, "attached in %.1f ms, detached in %.1f ms", (double)r->attach_ns / 1e6,
+		     (double)st->detach_ns / 1e6);
 }

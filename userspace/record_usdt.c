@@ -70,7 +70,8 @@ int mt_record_usdt(struct record *r)
 	if (u->automatic) {
 		err = mt_usdt_profiles_find(dirs->v, dirs->n, true, &u->profiles, &u->nprofiles, &bad);
 		if (bad)
-			mt_log_warn(r->log, "%u profile%s in %s cannot be used: name it with --profile to see why",
+			mt_log_warn(r->log,
+				    "%u profile%s in %s cannot be used: name it with --profile to see why",
 				    bad, mt_record_plural(bad), dirs->n ? dirs->v[0] : "");
 	} else {
 		err = add_specs(r);
@@ -124,19 +125,23 @@ void mt_record_usdt_tell(struct record *r)
 	for (uint32_t k = 0; k < u->nprofiles; k++) {
 		n = found(r, a, u->profiles[k], &sites);
 		if (n || !u->automatic)
-			mt_log_info(r->log, "profile %s%s: %u USDT callsite%s at %u site%s", u->profiles[k]->name,
-				    u->automatic ? " (it knows this program; --usdt or --profile to choose)" : "",
-				    n, mt_record_plural(n), sites, mt_record_plural(sites));
+			mt_log_info(
+				r->log, "profile %s%s: %u USDT callsite%s at %u site%s", u->profiles[k]->name,
+				u->automatic ? " (it knows this program; --usdt or --profile to choose)" : "",
+				n, mt_record_plural(n), sites, mt_record_plural(sites));
 	}
 	for (uint32_t i = 0; i < u->own.n; i++) {
 		mt_attach_usdt(a, i, &one);
 		if (!one.callsites)
-			mt_log_warn(r->log, "--usdt %s: no such probe%s in the files seen so far; it is armed when one comes", r->o->usdt[i],
+			mt_log_warn(r->log,
+				    "--usdt %s: no such probe%s in the files seen so far; it is armed when "
+				    "one comes",
+				    r->o->usdt[i],
 				    u->own.v[i]->kind == MT_USDT_SPAN ? ", or no end to it," : "");
 		else
 			mt_log_debug(r->log, "--usdt %s: %u callsite%s, %u of %u site%s armed", r->o->usdt[i],
-				     one.callsites, mt_record_plural(one.callsites), one.armed_sites, one.sites,
-				     mt_record_plural(one.sites));
+				     one.callsites, mt_record_plural(one.callsites), one.armed_sites,
+				     one.sites, mt_record_plural(one.sites));
 	}
 	mt_attach_usdt(a, MT_ATTACH_ALL_SPECS, &all);
 	if (all.refused)

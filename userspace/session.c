@@ -160,6 +160,7 @@ static int open_loop(struct mt_session *s)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR2);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -errno;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -230,6 +231,7 @@ int mt_session_open(const struct mt_session_opts *opts, struct mt_session **ret_
 {
 	struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
 	struct mt_session *s;
+	bool initial;
 	int code;
 
 	err->text[0] = 0;
@@ -250,6 +252,12 @@ int mt_session_open(const struct mt_session_opts *opts, struct mt_session **ret_
 	code = attach_life(s);
 	if (!code)
 		code = mt_proc_open(NULL, &s->proc);
+	if (!code && !mt_proc_is_initial(s->proc, &initial) && !initial) {
+		code = mt_session_say(err, -EXDEV,
+				      "in a pid namespace of its own, where processes have other numbers than "
+				      "the kernel's: run it in the host's (--pid=host, hostPID)");
+		goto fail;
+	}
 	if (!code)
 		code = mt_session_open_rings(s);
 	if (!code)
@@ -318,6 +326,27 @@ uint32_t mt_session_ntargets(const struct mt_session *s)
 	return s->ntargets;
 }
 
+uint32_t mt_session_targets(const struct mt_session *s, uint32_t *ret_pids, uint32_t cap)
+{
+	const struct target *t;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < TARGET_SLOTS; i++)
+		for (t = s->targets[i]; t && n < cap; t = t->next)
+			ret_pids[n++] = t->pid;
+	return n;
+}
+
+bool mt_session_is_target(const struct mt_session *s, uint32_t pid)
+{
+	const struct target *t;
+
+	for (t = s->targets[pid % TARGET_SLOTS]; t; t = t->next)
+		if (t->pid == pid)
+			return true;
+	return false;
+}
+
 int mt_session_arm(struct mt_session *s, const struct mt_filter *filter, struct mt_session_err *err)
 {
 	struct target *t;
@@ -356,9 +385,19 @@ void mt_session_stats(struct mt_session *s, struct mt_session_stats *st)
 		st->lost[i] = *(volatile __u64 *)&s->skel->bss->lost[i];
 	st->lost_total = lost_hits(s);
 	st->wakeups = s->wakeups;
+	st->detach_ns = s->detach_ns;
 	st->ring_bytes = s->opts.ring_bytes;
 	st->targets = s->ntargets;
 	st->targets_ever = s->ever;
+}
+
+static void call(struct mt_session *s, const struct mt_run_opts *o,
+		 int (*fn)(void *ctx, struct mt_spans *spans, uint64_t now))
+{
+	int err = fn ? fn(o->ctx, s->spans, mt_session_boot_ns()) : 0;
+
+	if (err && !s->error)
+		s->error = err;
 }
 
 /* A target's descriptor says that it is gone. If its exit record was lost, one is made up. */
@@ -416,7 +455,7 @@ static enum mt_stop one_round(struct mt_session *s, const struct mt_run_opts *o,
 	enum mt_stop stop = MT_STOP_NONE;
 	struct signalfd_siginfo si;
 	uint64_t expired;
-	bool due = false;
+	bool due = false, asked = false, usr2 = false;
 	int n, i;
 
 	n = epoll_wait(s->epoll, ev, 16, more ? 0 : -1);
@@ -424,7 +463,11 @@ static enum mt_stop one_round(struct mt_session *s, const struct mt_run_opts *o,
 	for (i = 0; i < n; i++) {
 		switch ((uint32_t)ev[i].data.u64) {
 		case W_SIGNAL:
-			if (read(s->signals, &si, sizeof(si)) == sizeof(si))
+			if (read(s->signals, &si, sizeof(si)) != sizeof(si))
+				break;
+			if (si.ssi_signo == SIGUSR2)
+				usr2 = true;
+			else
 				stop = MT_STOP_SIGNAL;
 			break;
 		case W_TIMER:
@@ -437,32 +480,41 @@ static enum mt_stop one_round(struct mt_session *s, const struct mt_run_opts *o,
 			mt_session_maps_changed(s);
 			mt_session_rescan(s, 1);
 			break;
+		case W_FD:
+			asked = true;
+			break;
 		}
 	}
-	if (due) {
-		/* What came before the tick goes out with it. */
+	if (due || asked || usr2) /* what came before goes out with it */
 		mt_session_drain(s);
+	if (usr2)
+		call(s, o, o->on_usr2);
+	if (asked)
+		call(s, o, o->on_fd);
+	if (due)
 		tick(s, o, ++*ticks);
-	}
 	if (!stop && !s->ntargets && !s->open_ended)
 		stop = MT_STOP_GONE;
 	return stop;
 }
 
 /* L3: probes away, everything out of the rings, losses told, slices ended. */
-static void finish(struct mt_session *s)
+static void finish(struct mt_session *s, const struct mt_run_opts *o)
 {
 	const volatile __u64 *lost = s->skel->bss->lost;
-	uint64_t now;
+	uint64_t now = mt_session_boot_ns();
 	int err;
 
 	mt_attach_detach(s->attach);
+	s->detach_ns = mt_session_boot_ns() - now;
 	mt_session_drain_all(s);
 	now = mt_session_boot_ns();
 	err = mt_spans_lost_total(s->spans, lost_hits(s), now,
 				  lost[MT_LOST_RING] ? "ring full" : "unreadable record");
-	if (!err)
-		err = mt_spans_finish(s->spans, now);
+	if (err && !s->error)
+		s->error = err;
+	call(s, o, o->on_end);
+	err = mt_spans_finish(s->spans, now);
 	if (err && !s->error)
 		s->error = err;
 }
@@ -494,6 +546,10 @@ int mt_session_run(struct mt_session *s, const struct mt_run_opts *o, enum mt_st
 	err = mt_spans_new(o->spans, o->sink, &s->spans);
 	if (err)
 		return err;
+	if (o->on_fd)
+		err = mt_session_watch_fd(s, o->fd, W_FD, 0);
+	if (err)
+		return err;
 	begin(s);
 	while (!stop) {
 		stop = one_round(s, o, &ticks, more);
@@ -504,7 +560,7 @@ int mt_session_run(struct mt_session *s, const struct mt_run_opts *o, enum mt_st
 		if (!stop && o->duration_ms && mt_session_boot_ns() - start >= o->duration_ms * 1000000u)
 			stop = MT_STOP_DURATION;
 	}
-	finish(s);
+	finish(s, o);
 	*ret_stop = stop;
 	return s->error;
 }

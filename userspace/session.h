@@ -47,6 +47,7 @@ struct mt_session_stats {
 	uint64_t lost[8];    /* by cause, shared.h */
 	uint64_t lost_total; /* hits */
 	uint64_t wakeups;    /* of the loop */
+	uint64_t detach_ns;  /* what taking the probes away took; 0 before the end of run */
 	uint64_t ring_bytes;
 	uint32_t targets; /* alive */
 	uint32_t targets_ever;
@@ -80,6 +81,9 @@ int mt_session_spawn(struct mt_session *s, char **argv, uint32_t *ret_pid, struc
 struct mt_attach *mt_session_attach(struct mt_session *s);
 const struct mt_features *mt_session_features(const struct mt_session *s);
 uint32_t mt_session_ntargets(const struct mt_session *s); /* alive */
+/* Their numbers, at most cap of them. Returns how many. */
+uint32_t mt_session_targets(const struct mt_session *s, uint32_t *ret_pids, uint32_t cap);
+bool mt_session_is_target(const struct mt_session *s, uint32_t pid);
 
 /* Puts the probes in, for all targets. filter stays the caller's and must outlive s. */
 int mt_session_arm(struct mt_session *s, const struct mt_filter *filter, struct mt_session_err *err);
@@ -91,6 +95,11 @@ struct mt_run_opts {
 	/* Called on each tick (50 ms) and about twice a second; NULL is fine. */
 	int (*on_tick)(void *ctx, struct mt_spans *spans, uint64_t now);
 	void (*progress)(void *ctx, const struct mt_session_stats *st);
+	/* The callbacks below are called when all hits up to now are in spans; NULL is fine. */
+	int fd; /* on_fd is called while it is readable */
+	int (*on_fd)(void *ctx, struct mt_spans *spans, uint64_t now);
+	int (*on_usr2)(void *ctx, struct mt_spans *spans, uint64_t now); /* SIGUSR2 came */
+	int (*on_end)(void *ctx, struct mt_spans *spans, uint64_t now);	 /* before open slices are ended */
 	void *ctx;
 };
 

@@ -47,6 +47,13 @@ void mt_session_feed_exit(struct mt_session *s, uint32_t pid)
 	feed(s, &ev);
 }
 
+void mt_session_feed_detach(struct mt_session *s, uint32_t pid, uint64_t time)
+{
+	struct mt_event ev = {.kind = MT_EV_DETACH, .time = time, .tgid = pid, .tid = pid};
+
+	feed(s, &ev);
+}
+
 /* Life of processes changes the targets; everything goes to spans, but for those who are none. */
 static int on_event(void *ctx, const struct mt_event *ev)
 {

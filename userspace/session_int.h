@@ -60,10 +60,11 @@ struct mt_session {
 	unsigned long mark_pos;
 	uint32_t batch;
 	uint64_t wakeups;
+	uint64_t detach_ns;
 	int error; /* of feeding: sticks and ends the loop */
 };
 
-enum { W_SIGNAL, W_TIMER, W_RING, W_PID, W_MAPS };
+enum { W_SIGNAL, W_TIMER, W_RING, W_PID, W_MAPS, W_FD };
 
 uint64_t mt_session_boot_ns(void);
 int mt_session_say(struct mt_session_err *err, int code, const char *fmt, ...)
@@ -79,6 +80,7 @@ void mt_session_drain_all(struct mt_session *s);
 /* Tells spans who a process is, as /proc has it. */
 void mt_session_feed_process(struct mt_session *s, uint32_t pid, uint64_t time);
 void mt_session_feed_exit(struct mt_session *s, uint32_t pid);
+void mt_session_feed_detach(struct mt_session *s, uint32_t pid, uint64_t time);
 
 /* session_targets.c */
 struct target *mt_session_target(struct mt_session *s, uint32_t pid);

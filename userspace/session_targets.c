@@ -103,9 +103,8 @@ void mt_session_target_gone(struct mt_session *s, uint32_t pid)
 /* ---- By pid --------------------------------------------------------------------------------------- */
 
 /* Tells the kernel side, opens the pidfd, reads the files. */
-static int add(struct mt_session *s, uint32_t pid, bool follow)
+static int add(struct mt_session *s, uint32_t pid, uint32_t flags)
 {
-	uint32_t flags = MT_TARGET_ON | (follow ? MT_TARGET_FOLLOW : 0);
 	struct target *t;
 	int code = 0, fd;
 
@@ -119,7 +118,7 @@ static int add(struct mt_session *s, uint32_t pid, bool follow)
 		code = -errno;
 	if (!code)
 		code = mt_session_watch_fd(s, fd, W_PID, pid);
-	t = code ? NULL : mt_session_target_found(s, pid, follow);
+	t = code ? NULL : mt_session_target_found(s, pid, flags & MT_TARGET_FOLLOW);
 	if (!t) {
 		close(fd);
 		return code ? code : -ENOMEM;
@@ -127,6 +126,17 @@ static int add(struct mt_session *s, uint32_t pid, bool follow)
 	t->pidfd = fd;
 	__atomic_fetch_add(&s->skel->data->epoch, 1, __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+static uint32_t by_pid(const struct mt_session *s)
+{
+	return MT_TARGET_ON | (s->opts.follow ? MT_TARGET_FOLLOW : 0);
+}
+
+/* A fork without exec runs the file too; another file only counts if children are followed. */
+static uint32_t by_file(const struct mt_session *s)
+{
+	return MT_TARGET_ON | MT_TARGET_FOLLOW | (s->opts.follow ? 0 : MT_TARGET_FILE);
 }
 
 int mt_session_add(struct mt_session *s, uint32_t pid, struct mt_session_err *err)
@@ -141,7 +151,7 @@ int mt_session_add(struct mt_session *s, uint32_t pid, struct mt_session_err *er
 	if (!code && tgid == (uint32_t)getpid())
 		return mt_session_say(err, -EINVAL, "%u is montrace-bpf itself", pid);
 	if (!code)
-		code = add(s, pid, s->opts.follow);
+		code = add(s, pid, by_pid(s));
 	return code ? explain_pid(code, pid, err) : 0;
 }
 
@@ -189,7 +199,7 @@ static int add_present(struct mt_session *s, const struct stat *file, const char
 	for (i = 0; i < n && !code; i++) {
 		if (pids[i] == self || !(file ? runs_file(s, pids[i], file) : runs_glob(s, pids[i], glob)))
 			continue;
-		code = add(s, pids[i], file || s->opts.follow);
+		code = add(s, pids[i], file ? by_file(s) : by_pid(s));
 		if (code == -ESRCH || code == -EACCES)
 			code = 0;
 	}
@@ -208,7 +218,7 @@ static int explain_file(int code, const char *path, struct mt_session_err *err)
 /* The kernel side takes every process that execs this file. */
 static int want_file(struct mt_session *s, const char *path)
 {
-	uint32_t flags = MT_TARGET_ON | MT_TARGET_FOLLOW; /* a fork without exec runs the file too */
+	uint32_t flags = by_file(s);
 	struct mt_exe_key key = {0};
 	struct mt_attach_id id;
 	int code;
@@ -284,10 +294,15 @@ void mt_session_target_exec(struct mt_session *s, const struct mt_event *ev)
 {
 	struct target *t = mt_session_target(s, ev->tgid);
 
+	if (t && !ev->process.traced) { /* it runs another file than the one it was traced for */
+		mt_session_feed_detach(s, ev->tgid, ev->time);
+		mt_session_target_gone(s, ev->tgid);
+		t = NULL;
+	}
 	if (!t && ev->process.traced) {
 		t = mt_session_target_found(s, ev->tgid, true);
 	} else if (!t) {
-		if (!name_wanted(s, ev) || add(s, ev->tgid, s->opts.follow))
+		if (!name_wanted(s, ev) || add(s, ev->tgid, by_pid(s)))
 			return;
 		mt_session_feed_process(s, ev->tgid, ev->time);
 		mt_attach_arm(s->attach, ev->tgid);
@@ -436,7 +451,7 @@ int mt_session_spawn(struct mt_session *s, char **argv, uint32_t *ret_pid, struc
 	}
 	close(hold[0]);
 	s->release = hold[1];
-	code = add(s, (uint32_t)pid, s->opts.follow);
+	code = add(s, (uint32_t)pid, by_pid(s));
 	if (!code && s->opts.follow)
 		code = hold_children(s);
 	if (code)

@@ -356,6 +356,26 @@ static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt
 	}
 }
 
+/* Values that come with an end go to the slice that it ends. */
+static void ending(struct mt_spans *s, const struct mt_event *ev)
+{
+	uint32_t at = ev->cs ? ev->cs->end_at : 0, n = ev->nvalues;
+	const struct mt_value *v;
+	bool cut = false;
+
+	if (!at || !n)
+		return;
+	if (n > ev->cs->nfields - at)
+		n = ev->cs->nfields - at;
+	v = valid_values(s, ev, n, &cut);
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = ev->cs->fields[at + i].name;
+
+		s->ending[i] = (struct mt_field){.name = sp_str(name, strlen(name)), .value = v[i]};
+	}
+	s->nending = n;
+}
+
 static void hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
 {
 	s->now = ev->time;
@@ -374,8 +394,10 @@ static void hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread 
 	}
 	switch (ev->kind) {
 	case MT_EV_SCOPE_END:
+		ending(s, ev);
 		if (!sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL))
 			s->stats.stray_exits++;
+		s->nending = 0;
 		break;
 	case MT_EV_SPAN_ENTER:
 		span_enter(s, t, ev);
@@ -384,7 +406,9 @@ static void hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread 
 		span_exit(s, t, ev);
 		break;
 	case MT_EV_SPAN_CLOSE:
+		ending(s, ev);
 		span_close(s, t, ev);
+		s->nending = 0;
 		break;
 	default:
 		if (ev->cs && ev->kind <= MT_EV_EXECUTION_ID)

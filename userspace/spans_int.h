@@ -158,6 +158,8 @@ struct mt_spans {
 	char *name_buf; /* MT_NAME_MAX */
 	char *text_buf; /* texts of one event, made valid */
 	struct mt_value values[MONTRACE_MAX_FIELDS];
+	struct mt_field ending[MONTRACE_MAX_FIELDS]; /* fields that come with the running event, an end */
+	uint32_t nending;
 };
 
 #define SP_TEXT_BUF (MONTRACE_MAX_FIELDS * (3 * MONTRACE_MAX_TEXT + 1))

@@ -172,7 +172,7 @@ static void emit_end(struct mt_spans *s, struct sp_thread *t, const struct sp_sl
 		     enum mt_end_reason reason, uint32_t status)
 {
 	const struct sp_span *sp = sl->span;
-	struct mt_field extra[SP_MAX_RECORDED];
+	struct mt_field extra[SP_MAX_RECORDED + MONTRACE_MAX_FIELDS];
 	struct mt_slice_end out;
 	uint32_t i;
 
@@ -191,6 +191,8 @@ static void emit_end(struct mt_spans *s, struct sp_thread *t, const struct sp_sl
 	for (i = 0; sp && sp->gen != sl->gen && i < sp->nrecorded; i++)
 		if (sp->recorded[i].gen > sl->gen)
 			extra[out.nextra++] = sp->recorded[i].field;
+	for (i = 0; reason == MT_END_NORMAL && i < s->nending; i++)
+		extra[out.nextra++] = s->ending[i];
 	sp_err(s, s->sink->ops->end(s->sink, &out));
 }
 

@@ -35,10 +35,10 @@ int mt_scan_number(struct mt_scan *s, uint64_t *ret);
 /* A register of x86 or arm64, by name without %. */
 struct mt_reg {
 	uint8_t number; /* in struct pt_regs; MT_REG_NONE: reads as zero */
-	uint8_t size;	/* bytes */
+	uint8_t size;   /* bytes */
 	uint8_t shift;
 	uint8_t missing; /* not readable, why */
-	bool stack;	 /* stack or frame pointer */
+	bool stack;      /* stack or frame pointer */
 	bool ip;
 };
 bool mt_reg_x86(struct mt_str name, bool is64, struct mt_reg *ret);

@@ -99,8 +99,8 @@ static struct mt_str word(struct mt_scan *s)
 /* What stands behind the symbol: sym@tpoff. */
 static void symbol_way(struct mt_scan *s, struct mt_expr *e)
 {
-	static const char *const got[] = {"gotpcrel", "gotpcrelx", "got", "gotoff", "gottpoff", "gotntpoff",
-					  "indntpoff", "plt"};
+	static const char *const got[] = {"gotpcrel", "gotpcrelx", "got",       "gotoff",
+					  "gottpoff", "gotntpoff", "indntpoff", "plt"};
 	struct mt_str way;
 
 	if (!mt_scan_eat(s, '@'))

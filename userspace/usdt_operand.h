@@ -19,8 +19,8 @@ enum mt_operand_sym {
 struct mt_operand {
 	struct mt_plan_op op; /* op.missing: why the value cannot be had */
 	bool is_float;
-	bool stack;	    /* in memory at the stack or frame pointer: surely mapped */
-	uint16_t bytes;	    /* size as written */
+	bool stack;         /* in memory at the stack or frame pointer: surely mapped */
+	uint16_t bytes;     /* size as written */
 	struct mt_str text; /* the operand as in the note */
 	enum mt_operand_sym sym_kind;
 	struct mt_str sym; /* points into the note's text */

@@ -14,7 +14,7 @@
  * "8@%rbx 8@8(%rsp)") and c:req__done at one ("8@%rdi"): one callsite "req" of class SPAN with the field url; three
  * plans: two SPAN_NEW with ops {key, address of the text}, one SPAN_CLOSE with op {key}.
  */
-#include "usdt_plan.h"
+#include "usdt_plan_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -161,183 +161,6 @@ void mt_usdt_found_free(struct mt_usdt_found *f)
 	free(f);
 }
 
-/* ---- Types ---------------------------------------------------------------------------------------- */
-
-/* What a field is, by the note of one site. */
-static enum mt_usdt_type natural(const struct mt_operand *o)
-{
-	if (o->op.missing == MT_MISSING_SIZE)
-		return MT_UT_NATURAL;
-	if (o->is_float)
-		return o->bytes == 4 ? MT_UT_F32 : MT_UT_F64;
-	return o->op.flags & MT_OP_SIGNED ? MT_UT_I64 : MT_UT_U64;
-}
-
-/* U1: of all sites. Signed if one is: constants are typed as the compiler likes. */
-static enum mt_usdt_type common(enum mt_usdt_type a, enum mt_usdt_type b)
-{
-	if (a == MT_UT_NATURAL || a == b)
-		return b;
-	if (b == MT_UT_NATURAL)
-		return a;
-	return (a == MT_UT_I64 && b == MT_UT_U64) || (a == MT_UT_U64 && b == MT_UT_I64) ? MT_UT_I64 : a;
-}
-
-static void describe(enum mt_usdt_type t, struct mt_field_desc *d)
-{
-	static const struct {
-		uint8_t type, raw;
-	} table[] = {
-		[MT_UT_NATURAL] = {MONTRACE_TYPE_U64, MT_RAW_AS_IS},
-		[MT_UT_I8] = {MONTRACE_TYPE_I64, MT_RAW_I8},
-		[MT_UT_I16] = {MONTRACE_TYPE_I64, MT_RAW_I16},
-		[MT_UT_I32] = {MONTRACE_TYPE_I64, MT_RAW_I32},
-		[MT_UT_I64] = {MONTRACE_TYPE_I64, MT_RAW_AS_IS},
-		[MT_UT_U8] = {MONTRACE_TYPE_U64, MT_RAW_U8},
-		[MT_UT_U16] = {MONTRACE_TYPE_U64, MT_RAW_U16},
-		[MT_UT_U32] = {MONTRACE_TYPE_U64, MT_RAW_U32},
-		[MT_UT_U64] = {MONTRACE_TYPE_U64, MT_RAW_AS_IS},
-		[MT_UT_F32] = {MONTRACE_TYPE_F64, MT_RAW_F32},
-		[MT_UT_F64] = {MONTRACE_TYPE_F64, MT_RAW_AS_IS},
-		[MT_UT_BOOL] = {MONTRACE_TYPE_BOOL, MT_RAW_AS_IS},
-		[MT_UT_HEX] = {MONTRACE_TYPE_DEBUG, MT_RAW_HEX},
-		[MT_UT_STR] = {MONTRACE_TYPE_STR, MT_RAW_AS_IS},
-	};
-
-	d->type = table[t].type;
-	d->raw = table[t].raw;
-}
-
-/* Would a site's operand be a wrong value for this type? */
-static bool misfit(enum mt_usdt_type t, bool asked, const struct mt_operand *o)
-{
-	if (t == MT_UT_F32)
-		return o->op.size != 4 || (!asked && !o->is_float);
-	if (t == MT_UT_F64)
-		return o->op.size != 8 || (!asked && !o->is_float);
-	return o->is_float && t != MT_UT_HEX;
-}
-
-/* ---- A site's plan -------------------------------------------------------------------------------- */
-
-struct building {
-	struct mt_plan *plan;
-	const struct mt_operand *ops;
-	unsigned nops;
-	uint8_t at[MT_MAX_ARGS]; /* argument -> op, MT_NO_OP = not yet */
-	bool faults;
-};
-
-/* U3. missing: not 0 = it does not fit where it is wanted. */
-static uint8_t use(struct building *b, uint8_t arg, uint8_t missing)
-{
-	static const struct mt_plan_op none = {.base = MT_REG_NONE, .index = MT_REG_NONE, .size = 8};
-	const struct mt_operand *o = arg < b->nops ? &b->ops[arg] : NULL;
-	struct mt_plan_op *op;
-
-	if (arg < MT_MAX_ARGS && b->at[arg] != MT_NO_OP && !missing)
-		return b->at[arg];
-	for (uint8_t i = 0; missing && i < b->plan->nops; i++) /* one for all: then 12 and one are the most */
-		if (b->plan->ops[i].missing == missing)
-			return i;
-	op = &b->plan->ops[b->plan->nops];
-	*op = o ? o->op : none;
-	if (!o)
-		op->missing = MT_MISSING_ARG;
-	else if (missing && !op->missing)
-		op->missing = missing;
-	if (!op->missing && (op->flags & (MT_OP_FS | MT_OP_GS32)))
-		b->plan->flags |= MT_PLAN_THREAD_BASE;
-	if (!op->missing && (op->flags & MT_OP_DEREF) && !o->stack)
-		b->faults = true;
-	if (op->missing) {
-		op->flags = 0;
-		op->base = op->index = MT_REG_NONE;
-	}
-	if (arg < MT_MAX_ARGS && !missing)
-		b->at[arg] = b->plan->nops;
-	return b->plan->nops++;
-}
-
-static void plan_field(struct building *b, const struct mt_usdt_arg *a, enum mt_usdt_type type)
-{
-	struct mt_plan_field *f = &b->plan->fields[b->plan->nfields++];
-	const struct mt_operand *o = a->arg < b->nops ? &b->ops[a->arg] : NULL;
-
-	f->len_op = MT_NO_OP;
-	f->op = use(b, a->arg, o && misfit(type, a->type != MT_UT_NATURAL, o) ? MT_MISSING_TYPE : 0);
-	if (type != MT_UT_STR)
-		return;
-	f->kind = MT_FIELD_TEXT;
-	b->faults = true;
-	if (a->len != MT_USDT_NO_ARG)
-		f->len_op = use(b, a->len, 0);
-}
-
-/* A number to compare with, for a value of this signedness; what no value can be decides at once. */
-static void plan_number(struct mt_plan_test *t, const struct mt_usdt_test *from, bool is_signed)
-{
-	bool below = from->negative && !is_signed, above = is_signed && !from->negative && from->value >> 63;
-
-	t->cmp = from->cmp;
-	t->signed_ = is_signed;
-	t->value = from->negative ? -from->value : from->value;
-	if (!below && !above)
-		return;
-	switch (from->cmp) {
-	case MT_CMP_EQ:
-		t->cmp = MT_CMP_NEVER;
-		break;
-	case MT_CMP_NE:
-		t->cmp = MT_CMP_ALWAYS;
-		break;
-	case MT_CMP_LT:
-	case MT_CMP_LE:
-		t->cmp = above ? MT_CMP_ALWAYS : MT_CMP_NEVER;
-		break;
-	default:
-		t->cmp = below ? MT_CMP_ALWAYS : MT_CMP_NEVER;
-		break;
-	}
-}
-
-static void plan_tests(struct building *b, const struct mt_usdt_spec *s)
-{
-	unsigned texts = 0;
-
-	for (unsigned i = 0; i < s->ntests; i++) {
-		const struct mt_usdt_test *from = &s->tests[i];
-		struct mt_plan_test *t = &b->plan->tests[b->plan->ntests++];
-		const struct mt_operand *o = from->arg < b->nops ? &b->ops[from->arg] : NULL;
-
-		t->op = use(b, from->arg, o && o->is_float ? MT_MISSING_TYPE : 0);
-		t->alt = from->alt;
-		if (!from->is_text) {
-			plan_number(t, from, o && (o->op.flags & MT_OP_SIGNED));
-			continue;
-		}
-		t->cmp = from->cmp == MT_CMP_EQ ? MT_CMP_TEXT_EQ : MT_CMP_TEXT_NE;
-		t->text = texts;
-		memcpy(b->plan->texts[texts++], from->text.p, from->text.len);
-		b->faults = true;
-	}
-}
-
-static uint64_t salt(uint64_t n)
-{
-	n = (n + 1) * 0x9e3779b97f4a7c15ULL;
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
-	return n ^ n >> 31;
-}
-
-/* Fields of a callsite: what to read, and as what. */
-struct fields {
-	unsigned n;
-	struct mt_usdt_arg args[MONTRACE_MAX_FIELDS];
-	enum mt_usdt_type types[MONTRACE_MAX_FIELDS];
-};
-
 static unsigned operands(const struct find *f, const struct mt_probe *p, struct mt_operand ops[MT_MAX_ARGS])
 {
 	unsigned n = mt_operands_parse(p->args, f->notes->machine, ops, NULL);
@@ -347,51 +170,41 @@ static unsigned operands(const struct find *f, const struct mt_probe *p, struct 
 	return n;
 }
 
-/* fields NULL: a span's end. */
-static int add_site(struct find *f, const struct mt_probe *p, uint32_t callsite, const struct fields *fields)
+static int add_site(struct find *f, const struct mt_probe *p, uint32_t callsite,
+		    const struct mt_usdt_fields *fields)
 {
-	const struct mt_usdt_spec *s = f->set->v[f->spec];
-	bool keyed = s->key != MT_USDT_NO_ARG, span = s->kind == MT_USDT_SPAN || s->kind == MT_USDT_AUTO;
 	struct mt_operand ops[MT_MAX_ARGS];
-	struct building b = {.ops = ops};
 	struct mt_usdt_site *site;
 
 	if (room(&f->found->sites, f->found->nsites, &f->found->cap_sites, sizeof(*f->found->sites)))
 		return -ENOMEM;
 	site = &f->found->sites[f->found->nsites++];
 	memset(site, 0, sizeof(*site));
-	memset(b.at, MT_NO_OP, sizeof(b.at));
-	b.plan = &site->plan;
-	b.nops = operands(f, p, ops);
 	site->probe = p;
 	site->callsite = callsite;
 	site->spec = f->spec;
-	b.plan->key = MT_NO_OP;
-	b.plan->spec = f->spec + 1;
-	b.plan->kind = !span	       ? s->kind == MT_USDT_COUNTER ? MONTRACE_KIND_COUNTER : MONTRACE_KIND_EVENT
-		       : keyed && fields ? MONTRACE_KIND_SPAN_NEW
-		       : keyed	       ? MONTRACE_KIND_SPAN_CLOSE
-		       : fields	       ? MONTRACE_KIND_SCOPE_BEGIN
-				       : MONTRACE_KIND_SCOPE_END;
-	if (keyed) {
-		b.plan->flags |= MT_PLAN_SPAN;
-		b.plan->salt = salt(f->spec);
-		b.plan->key = use(&b, fields ? s->key : s->end_key, 0);
-	}
-	if (s->ntests && span && !keyed)
-		b.plan->flags |= fields ? MT_PLAN_NEST_PUSH : MT_PLAN_NEST_POP;
-	for (unsigned i = 0; fields && i < fields->n; i++)
-		plan_field(&b, &fields->args[i], fields->types[i]);
-	if (fields)
-		plan_tests(&b, s);
-	site->faults = b.faults;
+	mt_usdt_site_plan(f->set->v[f->spec], f->spec, ops, operands(f, p, ops), fields, site);
 	return 0;
 }
 
 /* ---- A callsite ----------------------------------------------------------------------------------- */
 
+static void add_types(struct mt_usdt_fields *f, const struct mt_operand *ops, unsigned n)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->args[i].type == MT_UT_NATURAL && f->args[i].arg < n)
+			f->types[i] = mt_usdt_common(f->types[i], mt_usdt_natural(&ops[f->args[i].arg]));
+}
+
+static void default_types(struct mt_usdt_fields *f)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (f->types[i] == MT_UT_NATURAL)
+			f->types[i] = MT_UT_U64;
+}
+
 /* Which arguments, and of which types: as asked for, or all there are. */
-static void fields_of(const struct find *f, const struct group *g, struct fields *ret)
+static void fields_of(const struct find *f, const struct group *g, struct mt_usdt_fields *ret)
 {
 	const struct mt_usdt_spec *s = f->set->v[f->spec];
 	bool all = !s->nfields && !s->no_args;
@@ -408,19 +221,55 @@ static void fields_of(const struct find *f, const struct group *g, struct fields
 	for (uint32_t k = 0; k < g->n; k++) {
 		unsigned n = operands(f, g->v[k], ops), i;
 
-		for (i = ret->n; all && i < n; i++, ret->n++)
+		for (i = ret->n; all && i < n && i + s->nend_fields < MONTRACE_MAX_FIELDS; i++, ret->n++)
 			ret->args[i] = (struct mt_usdt_arg){(uint8_t)i, MT_UT_NATURAL, MT_USDT_NO_ARG};
-		for (i = 0; i < ret->n; i++)
-			if (ret->args[i].type == MT_UT_NATURAL && ret->args[i].arg < n)
-				ret->types[i] = common(ret->types[i], natural(&ops[ret->args[i].arg]));
+		add_types(ret, ops, n);
 	}
-	for (unsigned i = 0; i < ret->n; i++)
-		if (ret->types[i] == MT_UT_NATURAL)
-			ret->types[i] = MT_UT_U64;
+	default_types(ret);
 }
 
-static int callsite_texts(struct find *f, const struct group *g, const struct fields *fields,
-			  struct mt_callsite *cs)
+/* The same for the ends, all of them together. */
+static void end_fields_of(const struct find *f, const struct group *const *ends, unsigned nends,
+			  struct mt_usdt_fields *ret)
+{
+	const struct mt_usdt_spec *s = f->set->v[f->spec];
+	struct mt_operand ops[MT_MAX_ARGS];
+
+	memset(ret, 0, sizeof(*ret));
+	ret->end = true;
+	ret->n = s->nend_fields;
+	for (unsigned i = 0; i < ret->n; i++) {
+		ret->args[i] = s->end_fields[i].arg;
+		ret->types[i] = (enum mt_usdt_type)s->end_fields[i].arg.type;
+	}
+	for (unsigned k = 0; ret->n && k < nends; k++)
+		for (uint32_t v = 0; v < ends[k]->n; v++)
+			add_types(ret, ops, operands(f, ends[k]->v[v], ops));
+	default_types(ret);
+}
+
+static int end_texts(struct find *f, const struct mt_usdt_fields *end, struct mt_callsite *cs)
+{
+	const struct mt_usdt_spec *s = f->set->v[f->spec];
+
+	if (!end->n)
+		return 0;
+	if (!cs->nfields) /* end_at 0 says that there are none */
+		cs->fields[cs->nfields++] = (struct mt_field_desc){.name = "-", .type = MONTRACE_TYPE_U64};
+	cs->end_at = cs->nfields;
+	for (unsigned i = 0; i < end->n && cs->nfields < MONTRACE_MAX_FIELDS; i++) {
+		struct mt_field_desc *d = &cs->fields[cs->nfields++];
+
+		mt_usdt_describe(end->types[i], d);
+		d->name = keep(f->found, s->end_fields[i].name);
+		if (!d->name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int callsite_texts(struct find *f, const struct group *g, const struct mt_usdt_fields *fields,
+			  const struct mt_usdt_fields *end, struct mt_callsite *cs)
 {
 	static const char *const args[MT_MAX_ARGS] = {"arg0", "arg1", "arg2", "arg3", "arg4",  "arg5",
 						      "arg6", "arg7", "arg8", "arg9", "arg10", "arg11"};
@@ -441,16 +290,17 @@ static int callsite_texts(struct find *f, const struct group *g, const struct fi
 			return -ENOMEM;
 	}
 	for (unsigned i = 0; i < fields->n; i++) {
-		describe(fields->types[i], &cs->fields[i]);
+		mt_usdt_describe(fields->types[i], &cs->fields[i]);
 		cs->fields[i].name = s->nfields ? keep(f->found, s->fields[i].name) : args[i];
 		if (!cs->fields[i].name)
 			return -ENOMEM;
 	}
 	cs->nfields = (uint8_t)fields->n;
-	return cs->name && cs->target ? 0 : -ENOMEM;
+	return cs->name && cs->target ? end_texts(f, end, cs) : -ENOMEM;
 }
 
-static int add_callsite(struct find *f, const struct group *g, const struct fields *fields, uint32_t *ret)
+static int add_callsite(struct find *f, const struct group *g, const struct mt_usdt_fields *fields,
+			const struct mt_usdt_fields *end, uint32_t *ret)
 {
 	static const uint8_t classes[] = {
 		[MT_USDT_INSTANT] = MONTRACE_CLASS_EVENT,
@@ -474,22 +324,24 @@ static int add_callsite(struct find *f, const struct group *g, const struct fiel
 	cs->level = s->level;
 	cs->flags = MONTRACE_CSF_USER; /* asked for by the user: no mode hides it */
 	*ret = d->ncallsites++;
-	return callsite_texts(f, g, fields, cs);
+	return callsite_texts(f, g, fields, end, cs);
 }
 
-static int add_group(struct find *f, const struct group *begin, const struct group *const *ends, unsigned nends)
+static int add_group(struct find *f, const struct group *begin, const struct group *const *ends,
+		     unsigned nends)
 {
-	struct fields fields;
+	struct mt_usdt_fields fields, end;
 	uint32_t cs, i;
 	int err;
 
 	fields_of(f, begin, &fields);
-	err = add_callsite(f, begin, &fields, &cs);
+	end_fields_of(f, ends, nends, &end);
+	err = add_callsite(f, begin, &fields, &end, &cs);
 	for (i = 0; i < begin->n && !err; i++)
 		err = add_site(f, begin->v[i], cs, &fields);
 	for (unsigned k = 0; k < nends && !err; k++)
 		for (i = 0; i < ends[k]->n && !err; i++)
-			err = add_site(f, ends[k]->v[i], cs, NULL);
+			err = add_site(f, ends[k]->v[i], cs, &end);
 	return err;
 }
 

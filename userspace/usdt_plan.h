@@ -11,8 +11,8 @@
 struct mt_usdt_site {
 	const struct mt_probe *probe;
 	uint32_t callsite; /* index */
-	uint32_t spec;	   /* index */
-	bool faults;	   /* it reads memory that may not be there yet: wants a program that may sleep */
+	uint32_t spec;     /* index */
+	bool faults;       /* it reads memory that may not be there yet: wants a program that may sleep */
 	struct mt_plan plan;
 };
 
@@ -24,7 +24,7 @@ struct mt_usdt_found {
 	struct mt_usdt_site *sites;
 	uint32_t nsites, cap_sites;
 	uint32_t endless; /* begins that had no end, of specs with globs and auto */
-	char **owned;	  /* texts of the callsites */
+	char **owned;     /* texts of the callsites */
 	uint32_t nowned, cap_owned;
 };
 

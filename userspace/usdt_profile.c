@@ -24,7 +24,8 @@ struct reader {
 	unsigned line;
 };
 
-static int say(struct mt_profile_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static int say(struct mt_profile_err *err, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static int say(struct mt_profile_err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -156,8 +157,8 @@ static int set_names(struct mt_usdt_profile *p, const char *path)
 	return p->path && p->name ? 0 : -ENOMEM;
 }
 
-int mt_usdt_profile_parse(const char *text, size_t len, const char *path, struct mt_usdt_profile **ret_profile,
-			  struct mt_profile_err *err)
+int mt_usdt_profile_parse(const char *text, size_t len, const char *path,
+			  struct mt_usdt_profile **ret_profile, struct mt_profile_err *err)
 {
 	struct reader r = {.p = calloc(1, sizeof(*r.p)), .err = err};
 	int code = -ENOMEM;
@@ -251,8 +252,8 @@ static void add_dir(struct mt_profile_dirs *d, const char *base, const char *res
 	char *to = d->path[d->n];
 
 	if (d->n == MT_PROFILE_DIRS ||
-	    snprintf(to, sizeof(d->path[0]), "%s%s", base, rest) >= (int)sizeof(d->path[0]) || stat(to, &st) ||
-	    !S_ISDIR(st.st_mode))
+	    snprintf(to, sizeof(d->path[0]), "%s%s", base, rest) >= (int)sizeof(d->path[0]) ||
+	    stat(to, &st) || !S_ISDIR(st.st_mode))
 		return;
 	d->v[d->n++] = to;
 }

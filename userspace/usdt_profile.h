@@ -23,8 +23,8 @@ struct mt_profile_err {
 };
 
 /* Reads the text of a profile. 0, -EINVAL (err filled: line and place), -ENOMEM. */
-int mt_usdt_profile_parse(const char *text, size_t len, const char *path, struct mt_usdt_profile **ret_profile,
-			  struct mt_profile_err *err);
+int mt_usdt_profile_parse(const char *text, size_t len, const char *path,
+			  struct mt_usdt_profile **ret_profile, struct mt_profile_err *err);
 
 /*
  * what: a path (with a slash or ending in .profile), or a name that is looked up in dirs (dirs[ndirs], first one

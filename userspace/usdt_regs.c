@@ -91,12 +91,12 @@ bool mt_reg_x86(struct mt_str n, bool is64, struct mt_reg *ret)
 
 	*ret = (struct mt_reg){0};
 	for (unsigned i = 0; n.len && i < sizeof(regs) / sizeof(*regs); i++) {
-		uint8_t size = is64 && is(n, regs[i].q)			    ? 8
-			       : is(n, regs[i].d)			    ? 4
-			       : is(n, regs[i].w)			    ? 2
-			       : is(n, regs[i].b) && (is64 || n.len == 2)   ? 1
-			       : is(n, regs[i].h)			    ? 1
-									    : 0;
+		uint8_t size = is64 && is(n, regs[i].q)                   ? 8
+			       : is(n, regs[i].d)                         ? 4
+			       : is(n, regs[i].w)                         ? 2
+			       : is(n, regs[i].b) && (is64 || n.len == 2) ? 1
+			       : is(n, regs[i].h)                         ? 1
+									  : 0;
 
 		if (!size)
 			continue;

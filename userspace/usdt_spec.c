@@ -14,16 +14,9 @@
 #include <string.h>
 
 #include "shared.h"
-#include "usdt_int.h"
+#include "usdt_spec_int.h"
 
-struct parse {
-	struct mt_scan s;
-	const char *start;
-	struct mt_usdt_spec *spec;
-	struct mt_usdt_err *err;
-};
-
-static int bad(struct parse *p, const char *at, const char *why)
+int mt_usdt_bad(struct mt_usdt_parse *p, const char *at, const char *why)
 {
 	p->err->pos = (size_t)(at - p->start);
 	p->err->why = why;
@@ -36,9 +29,10 @@ static bool is(struct mt_str s, const char *t)
 }
 
 static const char *const type_names[] = {
-	[MT_UT_NATURAL] = "", [MT_UT_I8] = "i8",   [MT_UT_I16] = "i16", [MT_UT_I32] = "i32", [MT_UT_I64] = "i64",
-	[MT_UT_U8] = "u8",    [MT_UT_U16] = "u16", [MT_UT_U32] = "u32", [MT_UT_U64] = "u64", [MT_UT_F32] = "f32",
-	[MT_UT_F64] = "f64",  [MT_UT_BOOL] = "bool", [MT_UT_HEX] = "hex", [MT_UT_STR] = "str",
+	[MT_UT_NATURAL] = "", [MT_UT_I8] = "i8",   [MT_UT_I16] = "i16", [MT_UT_I32] = "i32",
+	[MT_UT_I64] = "i64",  [MT_UT_U8] = "u8",   [MT_UT_U16] = "u16", [MT_UT_U32] = "u32",
+	[MT_UT_U64] = "u64",  [MT_UT_F32] = "f32", [MT_UT_F64] = "f64", [MT_UT_BOOL] = "bool",
+	[MT_UT_HEX] = "hex",  [MT_UT_STR] = "str",
 };
 
 const char *mt_usdt_type_name(unsigned type)
@@ -51,42 +45,42 @@ static bool blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool ident(char c)
+bool mt_usdt_ident(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static void skip(struct parse *p)
+void mt_usdt_skip(struct mt_usdt_parse *p)
 {
 	while (p->s.p < p->s.end && blank(*p->s.p))
 		p->s.p++;
 }
 
 /* The text that follows is t, and then no letter. */
-static bool keyword(struct parse *p, const char *t)
+bool mt_usdt_keyword(struct mt_usdt_parse *p, const char *t)
 {
 	size_t n = strlen(t);
 
 	if ((size_t)(p->s.end - p->s.p) < n || memcmp(p->s.p, t, n))
 		return false;
-	if (ident(t[n - 1]) && p->s.p + n < p->s.end && ident(p->s.p[n]))
+	if (mt_usdt_ident(t[n - 1]) && p->s.p + n < p->s.end && mt_usdt_ident(p->s.p[n]))
 		return false;
 	p->s.p += n;
 	return true;
 }
 
-static struct mt_str identifier(struct parse *p)
+static struct mt_str identifier(struct mt_usdt_parse *p)
 {
 	struct mt_str w = {p->s.p, 0};
 
-	while (p->s.p < p->s.end && ident(*p->s.p))
+	while (p->s.p < p->s.end && mt_usdt_ident(*p->s.p))
 		p->s.p++;
 	w.len = (uint32_t)(p->s.p - w.p);
 	return w;
 }
 
 /* A text in quotes; \" \\ \n \t are undone in place. */
-static int quoted(struct parse *p, struct mt_str *ret)
+int mt_usdt_quoted(struct mt_usdt_parse *p, struct mt_str *ret)
 {
 	const char *at = p->s.p;
 	char *to = (char *)(uintptr_t)++p->s.p; /* the spec's own copy */
@@ -100,13 +94,14 @@ static int quoted(struct parse *p, struct mt_str *ret)
 				break;
 			c = *p->s.p;
 			if (c != '"' && c != '\\' && c != 'n' && c != 't')
-				return bad(p, p->s.p - 1, "unknown escape: \\\" \\\\ \\n \\t are known");
+				return mt_usdt_bad(p, p->s.p - 1,
+						   "unknown escape: \\\" \\\\ \\n \\t are known");
 			c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
 		}
 		*to++ = c;
 	}
 	if (p->s.p == p->s.end)
-		return bad(p, at, "text without closing quote");
+		return mt_usdt_bad(p, at, "text without closing quote");
 	p->s.p++;
 	ret->len = (uint32_t)(to - ret->p);
 	return 0;
@@ -115,7 +110,7 @@ static int quoted(struct parse *p, struct mt_str *ret)
 /* ---- Arguments ------------------------------------------------------------------------------------ */
 
 /* "argN"; false and nothing taken if it is none. */
-static bool arg_word(struct parse *p, uint8_t *ret)
+static bool arg_word(struct mt_usdt_parse *p, uint8_t *ret)
 {
 	const char *at = p->s.p;
 	struct mt_str w = identifier(p);
@@ -133,16 +128,16 @@ static bool arg_word(struct parse *p, uint8_t *ret)
 	return false;
 }
 
-static int arg_number(struct parse *p, uint8_t *ret)
+int mt_usdt_arg_number(struct mt_usdt_parse *p, uint8_t *ret)
 {
 	const char *at = p->s.p;
 
 	if (!arg_word(p, ret))
-		return bad(p, at, "an argument is expected: arg0 .. arg11");
-	return *ret < MT_MAX_ARGS ? 0 : bad(p, at, "a probe has 12 arguments at most: arg0 .. arg11");
+		return mt_usdt_bad(p, at, "an argument is expected: arg0 .. arg11");
+	return *ret < MT_MAX_ARGS ? 0 : mt_usdt_bad(p, at, "a probe has 12 arguments at most: arg0 .. arg11");
 }
 
-static int arg_type(struct parse *p, struct mt_usdt_arg *a)
+static int arg_type(struct mt_usdt_parse *p, struct mt_usdt_arg *a)
 {
 	const char *at = p->s.p;
 	struct mt_str w = identifier(p);
@@ -153,17 +148,18 @@ static int arg_type(struct parse *p, struct mt_usdt_arg *a)
 		a->type = (uint8_t)i;
 		if (i != MT_UT_STR || !mt_scan_eat(&p->s, '('))
 			return 0;
-		if (arg_number(p, &a->len))
+		if (mt_usdt_arg_number(p, &a->len))
 			return -EINVAL;
-		return mt_scan_eat(&p->s, ')') ? 0 : bad(p, p->s.p, "`)` is missing");
+		return mt_scan_eat(&p->s, ')') ? 0 : mt_usdt_bad(p, p->s.p, "`)` is missing");
 	}
-	return bad(p, at, "unknown type: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 bool hex str str(argN)");
+	return mt_usdt_bad(p, at,
+			   "unknown type: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 bool hex str str(argN)");
 }
 
-static int argument(struct parse *p, struct mt_usdt_arg *a)
+static int argument(struct mt_usdt_parse *p, struct mt_usdt_arg *a)
 {
 	*a = (struct mt_usdt_arg){.len = MT_USDT_NO_ARG};
-	if (arg_number(p, &a->arg))
+	if (mt_usdt_arg_number(p, &a->arg))
 		return -EINVAL;
 	return mt_scan_eat(&p->s, ':') ? arg_type(p, a) : 0;
 }
@@ -172,11 +168,11 @@ static int argument(struct parse *p, struct mt_usdt_arg *a)
 
 static bool name_char(char c)
 {
-	return ident(c) || c == '*' || c == '?' || c == '-' || c == '$' || c == '@' || c == '.';
+	return mt_usdt_ident(c) || c == '*' || c == '?' || c == '-' || c == '$' || c == '@' || c == '.';
 }
 
 /* A glob; two dots end it. */
-static struct mt_str name_glob(struct parse *p)
+static struct mt_str name_glob(struct mt_usdt_parse *p)
 {
 	struct mt_str w = {p->s.p, 0};
 
@@ -196,23 +192,23 @@ static unsigned stars(struct mt_str s)
 	return n;
 }
 
-static int names(struct parse *p, struct mt_str *v, uint8_t *n)
+static int names(struct mt_usdt_parse *p, struct mt_str *v, uint8_t *n)
 {
 	const char *at;
 
 	do {
 		at = p->s.p;
 		if (*n == MT_USDT_NAMES)
-			return bad(p, at, "more than 16 names");
+			return mt_usdt_bad(p, at, "more than 16 names");
 		v[*n] = name_glob(p);
 		if (!v[*n].len)
-			return bad(p, at, "the name of a probe is expected");
+			return mt_usdt_bad(p, at, "the name of a probe is expected");
 		++*n;
 	} while (mt_scan_eat(&p->s, '|'));
 	return 0;
 }
 
-static int check_pairs(struct parse *p, const char *at)
+static int check_pairs(struct mt_usdt_parse *p, const char *at)
 {
 	struct mt_usdt_spec *s = p->spec;
 	unsigned i, with = 0;
@@ -221,33 +217,35 @@ static int check_pairs(struct parse *p, const char *at)
 		with += stars(s->ends[i]) > 0;
 	for (i = 0; with && i < s->nends; i++)
 		if (stars(s->ends[i]) > 1)
-			return bad(p, s->ends[i].p, "one `*` at most in an end: it is what the begin's stood for");
+			return mt_usdt_bad(p, s->ends[i].p,
+					   "one `*` at most in an end: it is what the begin's stood for");
 	for (i = 0; with && i < s->nnames; i++)
 		if (stars(s->names[i]) != 1)
-			return bad(p, s->names[i].p, "one `*` is needed in a begin whose end has one");
+			return mt_usdt_bad(p, s->names[i].p,
+					   "one `*` is needed in a begin whose end has one");
 	for (i = 0; i < s->nends; i++)
 		if (memchr(s->ends[i].p, '?', s->ends[i].len))
-			return bad(p, s->ends[i].p, "no `?` in an end");
+			return mt_usdt_bad(p, s->ends[i].p, "no `?` in an end");
 	(void)at;
 	return 0;
 }
 
-static int probes(struct parse *p)
+static int probes(struct mt_usdt_parse *p)
 {
 	struct mt_usdt_spec *s = p->spec;
 	const char *at = p->s.p;
 
-	if (keyword(p, "auto:")) {
+	if (mt_usdt_keyword(p, "auto:")) {
 		s->kind = MT_USDT_AUTO;
 		s->provider = name_glob(p);
-		return s->provider.len ? 0 : bad(p, p->s.p, "the name of a provider is expected");
+		return s->provider.len ? 0 : mt_usdt_bad(p, p->s.p, "the name of a provider is expected");
 	}
 	s->provider = name_glob(p);
 	if (!s->provider.len || !mt_scan_eat(&p->s, ':'))
-		return bad(p, s->provider.len ? p->s.p : at, "PROVIDER:NAME is expected");
+		return mt_usdt_bad(p, s->provider.len ? p->s.p : at, "PROVIDER:NAME is expected");
 	if (names(p, s->names, &s->nnames))
 		return -EINVAL;
-	if (!keyword(p, ".."))
+	if (!mt_usdt_keyword(p, ".."))
 		return 0;
 	s->kind = MT_USDT_SPAN;
 	s->end_provider = s->provider;
@@ -256,7 +254,7 @@ static int probes(struct parse *p)
 		return -EINVAL;
 	if (mt_scan_eat(&p->s, ':')) {
 		if (s->nends != 1)
-			return bad(p, at, "the provider stands before the first name");
+			return mt_usdt_bad(p, at, "the provider stands before the first name");
 		s->end_provider = s->ends[0];
 		s->nends = 0;
 		if (names(p, s->ends, &s->nends))
@@ -267,21 +265,21 @@ static int probes(struct parse *p)
 
 /* ---- Words ---------------------------------------------------------------------------------------- */
 
-static int add_field(struct parse *p, const char *at, struct mt_str name, const struct mt_usdt_arg *a)
+static int add_field(struct mt_usdt_parse *p, const char *at, struct mt_str name, const struct mt_usdt_arg *a)
 {
 	struct mt_usdt_spec *s = p->spec;
 
 	if (s->nfields == MONTRACE_MAX_FIELDS)
-		return bad(p, at, "more than 16 fields");
+		return mt_usdt_bad(p, at, "more than 16 fields");
 	for (unsigned i = 0; i < s->nfields; i++)
 		if (s->fields[i].name.len == name.len && !memcmp(s->fields[i].name.p, name.p, name.len))
-			return bad(p, at, "two fields of one name");
+			return mt_usdt_bad(p, at, "two fields of one name");
 	s->fields[s->nfields++] = (struct mt_usdt_field){name, *a};
 	return 0;
 }
 
 /* "argN[:type]" or "FIELD=argN[:type]" */
-static int field(struct parse *p)
+static int field(struct mt_usdt_parse *p)
 {
 	const char *at = p->s.p;
 	struct mt_usdt_arg a;
@@ -298,44 +296,69 @@ static int field(struct parse *p)
 		name = identifier(p);
 	}
 	if (!name.len || !mt_scan_eat(&p->s, '='))
-		return bad(p, at, "unknown word: FIELD=argN, key=, counter=, name=, level= or `if` are known");
+		return mt_usdt_bad(
+			p, at, "unknown word: FIELD=argN, key=, counter=, name=, level= or `if` are known");
 	if (name.len > 64)
-		return bad(p, at, "a field's name has 64 characters at most");
+		return mt_usdt_bad(p, at, "a field's name has 64 characters at most");
 	return argument(p, &a) ? -EINVAL : add_field(p, at, name, &a);
 }
 
-static int key(struct parse *p, const char *at)
+/* "end.FIELD=argN[:type]" */
+static int end_field(struct mt_usdt_parse *p, const char *at)
+{
+	struct mt_usdt_spec *s = p->spec;
+	struct mt_str name = identifier(p);
+	struct mt_usdt_arg a;
+
+	if (s->kind != MT_USDT_SPAN)
+		return mt_usdt_bad(p, at, "end.FIELD= is for spans (BEGIN..END)");
+	if (!name.len || name.len > 64 || !mt_scan_eat(&p->s, '='))
+		return mt_usdt_bad(p, at, "end.FIELD=argN is expected");
+	if (s->nend_fields == MONTRACE_MAX_FIELDS)
+		return mt_usdt_bad(p, at, "more than 16 fields");
+	for (unsigned i = 0; i < s->nend_fields; i++)
+		if (s->end_fields[i].name.len == name.len &&
+		    !memcmp(s->end_fields[i].name.p, name.p, name.len))
+			return mt_usdt_bad(p, at, "two fields of one name");
+	if (argument(p, &a))
+		return -EINVAL;
+	s->end_fields[s->nend_fields++] = (struct mt_usdt_field){name, a};
+	return 0;
+}
+
+static int key(struct mt_usdt_parse *p, const char *at)
 {
 	struct mt_usdt_spec *s = p->spec;
 
 	if (s->kind != MT_USDT_SPAN)
-		return bad(p, at, "key= is for spans (BEGIN..END)");
+		return mt_usdt_bad(p, at, "key= is for spans (BEGIN..END)");
 	if (s->key != MT_USDT_NO_ARG)
-		return bad(p, at, "key= twice");
-	if (arg_number(p, &s->key))
+		return mt_usdt_bad(p, at, "key= twice");
+	if (mt_usdt_arg_number(p, &s->key))
 		return -EINVAL;
 	s->end_key = s->key;
-	return mt_scan_eat(&p->s, '/') ? arg_number(p, &s->end_key) : 0;
+	return mt_scan_eat(&p->s, '/') ? mt_usdt_arg_number(p, &s->end_key) : 0;
 }
 
-static int counter(struct parse *p, const char *at)
+static int counter(struct mt_usdt_parse *p, const char *at)
 {
 	static const struct mt_str value = {"value", 5};
 	struct mt_usdt_arg a;
 
 	if (p->spec->kind != MT_USDT_INSTANT)
-		return bad(p, at, p->spec->kind == MT_USDT_COUNTER ? "counter= twice" : "a span is no counter");
+		return mt_usdt_bad(
+			p, at, p->spec->kind == MT_USDT_COUNTER ? "counter= twice" : "a span is no counter");
 	if (p->spec->nfields)
-		return bad(p, at, "a counter has no other fields");
+		return mt_usdt_bad(p, at, "a counter has no other fields");
 	if (argument(p, &a))
 		return -EINVAL;
 	if (a.type == MT_UT_STR || a.type == MT_UT_HEX)
-		return bad(p, at, "a counter is a number");
+		return mt_usdt_bad(p, at, "a counter is a number");
 	p->spec->kind = MT_USDT_COUNTER;
 	return add_field(p, at, value, &a);
 }
 
-static int level(struct parse *p)
+static int level(struct mt_usdt_parse *p)
 {
 	const char *at = p->s.p;
 	struct mt_str w = identifier(p);
@@ -346,17 +369,17 @@ static int level(struct parse *p)
 			return 0;
 		}
 	}
-	return bad(p, at, "a level is trace, debug, info, warn or error");
+	return mt_usdt_bad(p, at, "a level is trace, debug, info, warn or error");
 }
 
-static int set_label(struct parse *p, struct mt_str text)
+static int set_label(struct mt_usdt_parse *p, struct mt_str text)
 {
 	p->spec->label = strndup(text.p, text.len);
 	return p->spec->label ? 0 : -ENOMEM;
 }
 
 /* {argN} in a template needs no field of its own: one is made. */
-static int label_args(struct parse *p, struct mt_str text, const char *at)
+static int label_args(struct mt_usdt_parse *p, struct mt_str text, const char *at)
 {
 	struct mt_usdt_spec *s = p->spec;
 
@@ -369,13 +392,13 @@ static int label_args(struct parse *p, struct mt_str text, const char *at)
 		for (end = i + 1; end < text.len && text.p[end] != '}'; end++)
 			;
 		if (end == text.len)
-			return bad(p, at, "`{` without `}` in the name");
+			return mt_usdt_bad(p, at, "`{` without `}` in the name");
 		name = (struct mt_str){text.p + i + 1, end - i - 1};
 		for (unsigned k = 0; k < s->nfields; k++)
 			known |= s->fields[k].name.len == name.len &&
 				 !memcmp(s->fields[k].name.p, name.p, name.len);
 		if (!known) {
-			struct parse sub = *p;
+			struct mt_usdt_parse sub = *p;
 			struct mt_usdt_arg a;
 			const char *colon = memchr(name.p, ':', name.len);
 
@@ -383,7 +406,9 @@ static int label_args(struct parse *p, struct mt_str text, const char *at)
 			if (colon)
 				name.len = (uint32_t)(colon - name.p);
 			if (argument(&sub, &a) || sub.s.p != sub.s.end || add_field(p, at, name, &a))
-				return bad(p, at, "{...} in a name is a field of this spec, or argN, or argN:type");
+				return mt_usdt_bad(
+					p, at,
+					"{...} in a name is a field of this spec, or argN, or argN:type");
 		}
 		i = end;
 	}
@@ -396,16 +421,16 @@ struct later {
 	const char *at;
 };
 
-static int name(struct parse *p, const char *at, struct later *l)
+static int name(struct mt_usdt_parse *p, const char *at, struct later *l)
 {
 	static const struct mt_str self = {"name", 4};
 	struct mt_usdt_arg a;
 
 	if (l->at)
-		return bad(p, at, "name= twice");
+		return mt_usdt_bad(p, at, "name= twice");
 	l->at = p->s.p;
 	if (mt_scan_peek(&p->s) == '"')
-		return quoted(p, &l->label);
+		return mt_usdt_quoted(p, &l->label);
 	if (argument(p, &a))
 		return -EINVAL;
 	if (a.type == MT_UT_NATURAL)
@@ -414,131 +439,54 @@ static int name(struct parse *p, const char *at, struct later *l)
 	return add_field(p, at, self, &a);
 }
 
-/* ---- Predicates ----------------------------------------------------------------------------------- */
-
-static int comparison(struct parse *p, struct mt_usdt_test *t)
-{
-	static const struct {
-		const char *text;
-		uint8_t cmp;
-	} ops[] = {{"==", MT_CMP_EQ}, {"!=", MT_CMP_NE}, {"<=", MT_CMP_LE},
-		   {">=", MT_CMP_GE}, {"<", MT_CMP_LT},	 {">", MT_CMP_GT}};
-
-	for (unsigned i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-		if (keyword(p, ops[i].text)) {
-			t->cmp = ops[i].cmp;
-			return 0;
-		}
-	}
-	return bad(p, p->s.p, "a comparison is expected: == != < <= > >=");
-}
-
-static int text_value(struct parse *p, struct mt_usdt_test *t)
-{
-	const char *at = p->s.p;
-
-	if (t->cmp != MT_CMP_EQ && t->cmp != MT_CMP_NE)
-		return bad(p, at, "texts compare with == and != only");
-	if (p->spec->ntexts == 2)
-		return bad(p, at, "more than 2 texts in a predicate");
-	if (quoted(p, &t->text))
-		return -EINVAL;
-	if (t->text.len >= MT_PLAN_TEXT)
-		return bad(p, at, "a text to compare with has 63 bytes at most");
-	t->is_text = true;
-	p->spec->ntexts++;
-	return 0;
-}
-
-static int number_value(struct parse *p, struct mt_usdt_test *t)
-{
-	const char *at = p->s.p;
-	int err;
-
-	t->negative = mt_scan_eat(&p->s, '-');
-	err = mt_scan_number(&p->s, &t->value);
-	if (err == -ERANGE || (t->negative && t->value > 1ull << 63))
-		return bad(p, at, "the number is too big");
-	if (err || ident(mt_scan_peek(&p->s)) || mt_scan_peek(&p->s) == '.')
-		return bad(p, at, "a whole number or a text in quotes is expected");
-	t->negative = t->negative && t->value;
-	return 0;
-}
-
-static int predicate(struct parse *p)
-{
-	struct mt_usdt_spec *s = p->spec;
-	bool alt = false;
-
-	for (;;) {
-		struct mt_usdt_test *t = &s->tests[s->ntests];
-
-		skip(p);
-		if (s->ntests == sizeof(s->tests) / sizeof(*s->tests))
-			return bad(p, p->s.p, "more than 8 comparisons");
-		t->alt = alt;
-		if (arg_number(p, &t->arg))
-			return -EINVAL;
-		skip(p);
-		if (comparison(p, t))
-			return -EINVAL;
-		skip(p);
-		if (mt_scan_peek(&p->s) == '"' ? text_value(p, t) : number_value(p, t))
-			return -EINVAL;
-		s->ntests++;
-		skip(p);
-		if (p->s.p == p->s.end)
-			return 0;
-		alt = keyword(p, "||");
-		if (!alt && !keyword(p, "&&"))
-			return bad(p, p->s.p, "&& or || is expected");
-	}
-}
-
 /* ---- All ------------------------------------------------------------------------------------------ */
 
-static int word(struct parse *p, struct later *l)
+static int word(struct mt_usdt_parse *p, struct later *l)
 {
 	const char *at = p->s.p;
 
-	if (keyword(p, "key="))
+	if (mt_usdt_keyword(p, "key="))
 		return key(p, at);
-	if (keyword(p, "counter="))
+	if (mt_usdt_keyword(p, "counter="))
 		return counter(p, at);
-	if (keyword(p, "name="))
+	if (mt_usdt_keyword(p, "name="))
 		return name(p, at, l);
-	if (keyword(p, "level="))
+	if (mt_usdt_keyword(p, "level="))
 		return level(p);
-	if (keyword(p, "-")) {
+	if (mt_usdt_keyword(p, "end."))
+		return end_field(p, at);
+	if (mt_usdt_keyword(p, "-")) {
 		p->spec->no_args = true;
 		return 0;
 	}
 	if (p->spec->kind == MT_USDT_COUNTER)
-		return bad(p, at, "a counter has no other fields");
+		return mt_usdt_bad(p, at, "a counter has no other fields");
 	return field(p);
 }
 
-static int words(struct parse *p)
+static int words(struct mt_usdt_parse *p)
 {
 	struct later l = {{NULL, 0}, NULL};
 	int err = probes(p);
 
 	while (!err) {
 		if (p->s.p < p->s.end && !blank(*p->s.p) && *p->s.p != ',')
-			return bad(p, p->s.p, "unexpected character");
-		skip(p);
+			return mt_usdt_bad(p, p->s.p, "unexpected character");
+		mt_usdt_skip(p);
 		if (mt_scan_eat(&p->s, ','))
-			skip(p);
+			mt_usdt_skip(p);
 		if (p->s.p == p->s.end)
 			break;
-		if (keyword(p, "if")) {
-			err = predicate(p);
+		if (mt_usdt_keyword(p, "if")) {
+			err = mt_usdt_predicate(p);
 			break;
 		}
 		err = word(p, &l);
 	}
 	if (!err && l.at)
 		err = label_args(p, l.label, l.at);
+	if (!err && p->spec->nfields + p->spec->nend_fields > MONTRACE_MAX_FIELDS)
+		return mt_usdt_bad(p, p->start, "more than 16 fields");
 	if (!err && l.at)
 		err = set_label(p, l.label);
 	return err;
@@ -548,7 +496,7 @@ int mt_usdt_spec_parse(const char *text, const char *where, struct mt_usdt_spec 
 		       struct mt_usdt_err *err)
 {
 	struct mt_usdt_spec *s = calloc(1, sizeof(*s));
-	struct parse p = {.spec = s, .err = err};
+	struct mt_usdt_parse p = {.spec = s, .err = err};
 	int r = -ENOMEM;
 
 	if (!s)
@@ -561,7 +509,7 @@ int mt_usdt_spec_parse(const char *text, const char *where, struct mt_usdt_spec 
 	s->key = s->end_key = MT_USDT_NO_ARG;
 	p.start = s->source;
 	p.s = (struct mt_scan){s->source, s->source + strlen(s->source)};
-	skip(&p);
+	mt_usdt_skip(&p);
 	r = words(&p);
 	if (r)
 		goto fail;

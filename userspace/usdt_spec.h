@@ -7,7 +7,7 @@
  *     probes  = names [ '..' names ]  |  'auto:' provider
  *     names   = provider ':' name { '|' name }                     globs; behind '..' the provider may be left out
  *     word    = 'key=' arg [ '/' arg ]  |  'counter=' arg  |  'name=' ( arg | text )  |  'level=' level
- *             | '-'  |  [ field '=' ] arg
+ *             | '-'  |  [ field '=' ] arg  |  'end.' field '=' arg
  *     arg     = 'arg' N [ ':' type ]
  *     type    = i8 .. i64 | u8 .. u64 | f32 | f64 | bool | hex | str | str(argN)
  *     test    = and { '||' and },  and = cmp { '&&' cmp },  cmp = 'arg' N op ( number | text )
@@ -70,13 +70,15 @@ struct mt_usdt_spec {
 	struct mt_str names[MT_USDT_NAMES], ends[MT_USDT_NAMES];
 	uint8_t nnames, nends;
 	uint8_t key, end_key; /* arguments; MT_USDT_NO_ARG: per thread */
-	bool no_args;	      /* no fields at all */
-	char *label;	      /* template of the display name, fields in braces; NULL = by the probe */
+	bool no_args;         /* no fields at all */
+	char *label;          /* template of the display name, fields in braces; NULL = by the probe */
 	uint8_t nfields;
 	struct mt_usdt_field fields[MONTRACE_MAX_FIELDS];
+	uint8_t nend_fields; /* of a span: they come with its end; not among the others */
+	struct mt_usdt_field end_fields[MONTRACE_MAX_FIELDS];
 	uint8_t ntests;
 	struct mt_usdt_test tests[8];
-	uint8_t ntexts; /* of tests */
+	uint8_t ntexts;                        /* of tests */
 	const struct mt_usdt_profile *profile; /* it is from; NULL = from --usdt */
 	const struct mt_usdt_whens *whens;     /* of the profile: files that it is for; NULL = all */
 };

@@ -16,7 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			abort(); \
 	} while (0)
 
-#define PROBE(prov, nm, a, at) {.provider = prov, .name = nm, .args = a, .addr = at, .offset = at}
+#define PROBE(prov, nm, a, at)                                                    \
+	{                                                                         \
+		.provider = prov, .name = nm, .args = a, .addr = at, .offset = at \
+	}
 
 static struct mt_probe probes[] = {
 	PROBE("c", "a", "", 16),

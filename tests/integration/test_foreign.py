@@ -85,10 +85,13 @@ def test_foreign_texts(c):
 
 def test_foreign_keyed_spans(c):
     """Spans that begin on one thread and end on another, found by their key."""
-    rows, _, tr = trace_operands(c, ["op:job__start..job__done key=arg0 what=arg1:str name=\"job {what}\""])
+    rows, _, tr = trace_operands(c, ["op:job__start..job__done key=arg0 what=arg1:str name=\"job {what}\" "
+                                     "end.done=arg1"])
     # each end cuts those begun later, which go on in continued slices
     whole = {k: [o for o in v if not o["args"].get("continued")] for k, v in rows.items()}
     equal({k: len(v) for k, v in whole.items()}, {"job odd": 50, "job even": 50}, "spans")
+    done = sorted(o["args"]["done"] for v in rows.values() for o in v if "done" in o["args"])
+    equal(done, list(range(1, 101)), "field that the end tells")
     need(" 0 stray exits" in tr.text(), tr.text())
 
 
@@ -167,6 +170,71 @@ def test_foreign_profile(c):
     equal(status, 0, "list")
     need(re.search(r"op:imm +1 +no +- +always +arg0:i32 arg1:u64 ", out), out)
     need(re.search(r"op:job__start +1 +no +\.\.job__done ", out), out)
+
+
+# A 32-bit program without a C library. Its thread segment is made by hand.
+I386 = """
+#define NOTE(name, args) "990: nop\\n.pushsection .note.stapsdt,\\"\\",\\"note\\"\\n.balign 4\\n" \\
+    ".4byte 992f-991f,994f-993f,3\\n991: .asciz \\"stapsdt\\"\\n992: .balign 4\\n993: .4byte 990b\\n.4byte 0\\n.4byte 0\\n" \\
+    ".asciz \\"op\\"\\n.asciz \\"" name "\\"\\n.asciz \\"" args "\\"\\n994: .balign 4\\n.popsection\\n"
+#define FIRE(name, args, ...) __asm__ volatile(NOTE(name, args) : : __VA_ARGS__ : "memory")
+static int sys(int n, int a, int b, int c)
+{
+    int r;
+    __asm__ volatile("int $0x80" : "=a"(r) : "0"(n), "b"(a), "c"(b), "d"(c) : "memory");
+    return r;
+}
+__attribute__((used)) static int op_global[4] = {1, -2, 3, -4};
+static int segment[8] = {0, 0, 0, 0, 1234, -5};
+struct { unsigned entry, base, limit, flags; } desc = {-1u, 0, 0xfffff, 0x51};
+void _start(void)
+{
+    char c, line[16] = "ready ";
+    int n = sys(20, 0, 0, 0), i = 6, k;
+    for (k = 1000000; k; k /= 10)
+        if (n >= k || i > 6)
+            line[i++] = '0' + n / k % 10;
+    line[i++] = 10;
+    desc.base = (unsigned)segment;
+    sys(243, (int)&desc, 0, 0);
+    __asm__ volatile("movw %w0, %%gs" : : "r"(desc.entry * 8 + 3));
+    sys(4, 1, (int)line, i);
+    sys(3, 0, (int)&c, 1);
+    FIRE("regs", "4@%%eax -4@%%ecx 2@%%dx -1@%%dh %%esi", "a"(0x89abcdef), "c"(-7), "d"(0xfe12), "S"(5));
+    FIRE("mem", "-4@op_global+4 -4@4(%%eax,%%ecx,4) -4@$-5 4@$4294967295", "a"(op_global), "c"(2));
+    FIRE("seg", "-4@%%gs:16 -4@%%gs:4(%%eax)", "a"(16));
+    FIRE("text", "4@%%eax", "a"("thirty-two"));
+    sys(4, 1, (int)"done\\n", 5);
+    while (sys(3, 0, (int)&c, 1) == 1)
+        ;
+    sys(252, 0, 0, 0);
+}
+"""
+
+
+def test_foreign_i386(c):
+    """Operands of a 32-bit program on x86-64."""
+    src, exe, path = (os.path.join(c.dir, "i386" + x) for x in (".c", "", ".pftrace"))
+    with open(src, "w") as f:
+        f.write(I386)
+    if platform.machine() != "x86_64" or subprocess.run(
+            ["cc", "-m32", "-O1", "-fno-pic", "-no-pie", "-nostdlib", "-static", "-ffreestanding",
+             "-fno-stack-protector", src, "-o", exe], stderr=subprocess.DEVNULL).returncode:
+        raise Skipped("no compiler for i386")
+    try:
+        t = Target([exe])
+    except (OSError, lib.Failed):
+        raise Skipped("this kernel runs no 32-bit programs")
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "op:regs|mem|seg", "--usdt", "op:text arg0:str"])
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status")
+    rows = {o["name"]: values(o) for o in dump(path) if o["type"] == "instant"}
+    equal(rows["regs"], [0x89abcdef, -7, 0xfe12, -2, 5], "registers")
+    equal(rows["mem"], [-2, -4, -5, 2**32 - 1], "memory and constants")
+    equal(rows["seg"], [1234, -5], "thread segment")
+    equal(rows["text"], ["thirty-two"], "text")
 
 
 MANY = """

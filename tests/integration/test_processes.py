@@ -179,6 +179,31 @@ def test_all_is_of_that_file(c):
     equal(found.get(t.pid), [0, 1, 2], "ticks of the one that was there")
     equal(found.get(later.pid), [0, 1], "ticks of the one that came")
     need(not any(n.startswith("other") for n in names(c.dir + "/d")), "traced what nobody asked for: %r" % found)
+    for p in files(c.dir + "/d"):
+        need("life" not in good(p).names, "events of another program in " + p)
+
+
+def test_all_and_follow(c):
+    """--all BINARY --follow: also what its children run."""
+    tr = Tracer(["--all", c.targets["procs"], "--follow", "--directory", c.dir + "/d"])
+    t = Target([c.targets["procs"], "vforks", "4", c.targets["short"]])
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.stop(), 0, "exit status")
+    kids = [p for p in files(c.dir + "/d") if os.path.basename(p).startswith("short")]
+    got = {values(p, "id")[0]: values(p) for p in kids if values(p)}
+    equal(got, {n: [0, 1, 2] for n in range(4)}, "ticks of the children")
+
+
+def test_own_pid_namespace(c):
+    """In a pid namespace of its own the numbers would mean other processes: one line."""
+    mounts(c)
+    p = subprocess.run(["unshare", "-p", "-f", "--mount-proc", lib.TOOL, "-o", c.dir + "/t", "--", c.targets["short"]],
+                       stderr=subprocess.PIPE)
+    equal(p.returncode, 1, "exit status")
+    lib.one_error_line(p.stderr.decode(), "pid namespace", "hostPID")
+    need(not os.path.exists(c.dir + "/t"), "a file was left behind")
 
 
 def test_two_pids_and_comm(c):
@@ -254,8 +279,7 @@ def test_vfork_exec(c):
     truth, paths, _ = trace(c, ["vforks", "10", c.targets["short"]], ["--follow"])
     kids = [p for p in paths if os.path.basename(p).startswith("short")]
     got = {values(p, "id")[0]: values(p) for p in kids if values(p)}
-    got.pop(0, None)  # the first one's file was not known when it began
-    equal(got, {n: [0, 1, 2] for n in range(1, 10)}, "ticks of the children")
+    equal(got, {n: [0, 1, 2] for n in range(10)}, "ticks of the children")
     equal(by_pid([p for p in paths if p not in kids]), {truth["pid"]: list(range(10))}, "ticks of the parent")
 
 
@@ -935,3 +959,19 @@ def test_upstream_workloads(c):
     k = good(paths[0])
     equal(k.instants, 100 + 20 + 100 + 125 + 90, "events")
     equal(k.names, {"fields": 100, "outer": 20, "middle": 20, "inner": 20, "around": 30}, "slices")
+
+
+def test_worked_example(c):
+    """The worked example of docs/parity.md, in its content."""
+    truth, paths, _ = trace(c, [], ["-m", "dev"], program="worked")
+    slices, instants = ([o for o in dump(paths[0]) if o["type"] == kind] for kind in ("slice", "instant"))
+    equal((len(slices), len(instants)), (1, 1), "slices and events")
+    s, i = slices[0], instants[0]
+    equal((s["name"], s["cat"], s["args"]["a"]), ("T::outer", "T", 1), "the slice")
+    equal((i["name"], i["cat"], i["args"]["message"]), ("T::hi", "T", "hi"), "the event")
+    for o in (s, i):
+        equal((o["pid"], o["tid"], o["process"], o["thread"]), (truth["pid"], truth["pid"], "worked", "worked"), "track")
+        need(o["file"].endswith("worked.c") and o["line"] > 0, "location: %r" % o)
+        equal(o["args"]["level"], "info", "level")
+    need(s["ts"] <= i["ts"] <= s["ts"] + s["dur"], "the event is not in the slice")
+    equal(i["depth"], 1, "depth of the event")

@@ -601,6 +601,16 @@ static const struct scenario scenarios[] = {
 		       "end 1/1 @100 B #3 span=3 normal\n",
 	},
 	{
+		.name = "parent_only_named_is_no_news",
+		.script = "begin a; event tick 1 parent=5; close A 5; end a;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "instant 1/1 @20 tick parent=2 i=1 | parent=2\n"
+		       "end 1/1 @40 a #1 span=1 normal\n"
+		       "stray=1\n",
+	},
+	{
 		.name = "parent_of_itself_and_zero",
 		.script = "new A 5 parent=5; enter A 5; exit A 5; new B 6 parent=0; enter B 6; exit B 6;",
 		.log = "process 1 name=\n"

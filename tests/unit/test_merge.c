@@ -1084,6 +1084,107 @@ static void other_clocks_become_boot_time(void **st)
 	done(&r, v, 2);
 }
 
+/* Deltas count from every stamp before them: also from that of a packet that is not carried over. */
+static void stamps_on_own_clocks_stay(void **st)
+{
+	struct enc *v[] = {on_host("b1", "alice", 100 * SEC, 0, "one"),
+			   on_host("b2", "bob", 50 * SEC, 9 * SEC, "two")};
+	static const unsigned kinds[] = {1, 107, 126, 35, 6};
+	struct result r;
+
+	(void)st;
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 5; k++) {
+			size_t p = e_packet(v[i], 2, 2);
+
+			e_u(v[i], 8, 1000);
+			e_bytes(v[i], kinds[k], "", 0);
+			e_close(v[i], p);
+			p = e_packet(v[i], 2, 2);
+			e_u(v[i], 8, 1000);
+			e_close(v[i], p);
+		}
+		event(v[i], 2, 5, 3, 2, 0);
+	}
+	merge(&r, v, 2);
+	assert_int_equal(r.tl->instants, 2);
+	for (uint32_t i = 0; i < r.tl->n; i++) {
+		if (r.tl->events[i].kind == MT_PT_INSTANT)
+			assert_int_equal(r.tl->events[i].ts % SEC, 10 + 100 + 10000 + 5);
+	}
+	done(&r, v, 2);
+}
+
+/* An event without a time has that of the packet before it, which is another one in the merged trace. */
+static void events_without_a_stamp(void **st)
+{
+	struct enc *v[] = {one_process("b1", NULL, 10 * SEC, 0, 7, "one", 70),
+			   one_process("b1", NULL, 20 * SEC, 0, 8, "two", 80)};
+	struct result r;
+
+	(void)st;
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t seq = 2; seq <= 3; seq++) {
+			size_t p = e_packet(v[i], seq, seq == 3), m = e_open(v[i], 11);
+
+			e_u(v[i], 9, 3);
+			e_u(v[i], 11, i ? 81 : 71);
+			e_s(v[i], 23, seq == 3 ? "plain" : "delta");
+			e_close(v[i], m);
+			e_close(v[i], p);
+		}
+		event(v[i], 2, 7, 3, 2, 0); /* the delta clock has not moved */
+	}
+	merge(&r, v, 2);
+	assert_int_equal(r.tl->instants, 6);
+	for (uint32_t i = 0; i < r.tl->n; i++) {
+		const struct mt_tl_event *e = &r.tl->events[i];
+		uint64_t start = group_of(&r, e)->pid == 7 ? 10 * SEC : 20 * SEC;
+		bool other = mt_tl_text(r.tl, e->name).len == 5 && mt_tl_text(r.tl, e->name).p[0] == 'o';
+
+		if (e->kind == MT_PT_INSTANT)
+			assert_int_equal(e->ts - start, other ? 117 : 110);
+	}
+	done(&r, v, 2);
+}
+
+static uint32_t main_snapshots(const struct result *r)
+{
+	uint64_t boot = 0, mono = 0;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < r->t->n_packet; i++) {
+		const packet_t *p = r->t->packet[i];
+
+		if (p->data_case != DATA(CLOCK_SNAPSHOT) || p->clock_snapshot->n_clocks != 3)
+			continue;
+		assert_true(boot_clock(p) >= boot);
+		assert_true(p->clock_snapshot->clocks[1]->timestamp >= mono);
+		boot = boot_clock(p);
+		mono = p->clock_snapshot->clocks[1]->timestamp;
+		n++;
+	}
+	return n;
+}
+
+/* Files overlap, were written at the same moments, and one of them lies. */
+static void snapshots_of_one_host(void **st)
+{
+	struct enc *v[] = {one_process("b1", NULL, 10 * SEC, 0, 7, "one", 70),
+			   one_process("b1", NULL, 20 * SEC, 0, 8, "two", 80),
+			   one_process("b1", NULL, 20 * SEC + 1000, 0, 9, "three", 90)};
+	struct result r;
+
+	(void)st;
+	e_snapshot(v[0], 30 * SEC, 30 * SEC - 5, WALL + 30 * SEC);
+	e_snapshot(v[1], 40 * SEC, 40 * SEC - 5, WALL + 40 * SEC);
+	e_snapshot(v[1], 50 * SEC, 65 * SEC, WALL + 50 * SEC);
+	e_snapshot(v[0], 60 * SEC, 60 * SEC - 5, WALL + 60 * SEC);
+	merge(&r, v, 3);
+	assert_int_equal(main_snapshots(&r), 5);
+	done(&r, v, 3);
+}
+
 /* ---- losses, duplicates, errors ---- */
 
 static void losses_are_carried_over(void **st)
@@ -1134,6 +1235,28 @@ static void losses_are_carried_over(void **st)
 	assert_int_equal(s->writer_stats[1]->sequence_id, 5);
 	assert_int_equal(s->writer_stats[1]->buffer, 1);
 	assert_int_equal(s->final_flush_outcome, 1);
+	done(&r, v, 2);
+}
+
+/* One file says that it is complete, the other has statistics but not that. */
+static void incomplete_statistics(void **st)
+{
+	struct enc *v[] = {one_process("b1", NULL, 10 * SEC, 0, 7, "one", 70), head("b1", NULL, 20 * SEC, 0)};
+	struct result r;
+	size_t p, m, k;
+
+	(void)st;
+	p = e_packet(v[1], 1, 0);
+	m = e_open(v[1], 35);
+	k = e_open(v[1], 1);
+	e_u(v[1], 19, 3);
+	e_close(v[1], k);
+	e_close(v[1], m);
+	e_close(v[1], p);
+	merge(&r, v, 2);
+	assert_int_equal(r.tl->writer_lost, 3);
+	assert_int_equal(r.t->packet[r.t->n_packet - 1]->data_case, DATA(TRACE_STATS));
+	assert_false(r.t->packet[r.t->n_packet - 1]->trace_stats->has_final_flush_outcome);
 	done(&r, v, 2);
 }
 
@@ -1442,7 +1565,11 @@ int main(void)
 		cmocka_unit_test(no_wall_clock),
 		cmocka_unit_test(merge_of_hosts_is_refused),
 		cmocka_unit_test(other_clocks_become_boot_time),
+		cmocka_unit_test(stamps_on_own_clocks_stay),
+		cmocka_unit_test(events_without_a_stamp),
+		cmocka_unit_test(snapshots_of_one_host),
 		cmocka_unit_test(losses_are_carried_over),
+		cmocka_unit_test(incomplete_statistics),
 		cmocka_unit_test(duplicates_and_directories),
 		cmocka_unit_test(errors),
 		cmocka_unit_test(foreign_packets),

@@ -17,8 +17,8 @@
 /* An operand as one line: "-4 [bp+8]" signed, 4 bytes, in memory; "8 ax>>8"; "!3" missing for reason 3. */
 static const char *show(const struct mt_operand *o, char buf[160])
 {
-	static const char *const x86[] = {"r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax",
-					  "cx",	 "dx",	"si",  "di",  "?",  "ip", "?",	"?",   "sp"};
+	static const char *const x86[] = {"r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8",
+					  "ax",  "cx",  "dx",  "si",  "di", "?",  "ip",  "?",   "?",  "sp"};
 	const struct mt_plan_op *p = &o->op;
 	char base[16] = "0", index[16] = "";
 
@@ -31,10 +31,10 @@ static const char *show(const struct mt_operand *o, char buf[160])
 	if (p->index != MT_REG_NONE)
 		snprintf(index, sizeof(index), "+%s<<%u", x86[p->index], p->scale);
 	snprintf(buf, 160, "%s%u%s %s%s%s%s%s%s%s%+lld%s%s", p->flags & MT_OP_SIGNED ? "-" : "", p->size,
-		 o->is_float ? "f" : "", p->flags & MT_OP_DEREF ? "[" : "", p->flags & MT_OP_SITE ? "site+" : "",
-		 p->flags & MT_OP_FS ? "fs+" : "", p->flags & MT_OP_GS32 ? "gs+" : "",
-		 p->flags & MT_OP_ADDR32 ? "a32+" : "", base, index, p->disp,
-		 p->flags & MT_OP_DEREF ? "]" : "", p->shift ? ">>8" : "");
+		 o->is_float ? "f" : "", p->flags & MT_OP_DEREF ? "[" : "",
+		 p->flags & MT_OP_SITE ? "site+" : "", p->flags & MT_OP_FS ? "fs+" : "",
+		 p->flags & MT_OP_GS32 ? "gs+" : "", p->flags & MT_OP_ADDR32 ? "a32+" : "", base, index,
+		 p->disp, p->flags & MT_OP_DEREF ? "]" : "", p->shift ? ">>8" : "");
 	return buf;
 }
 
@@ -88,7 +88,7 @@ static void x86_64(void **state)
 		{"1@%r9l", "1 r9+0", "u8"},
 		{"1@%ah", "1 ax+0>>8", "u8"},
 		{"-1@%bh", "-1 bx+0>>8", "i8"},
-		{"4@%rax", "4 ax+0", "u32"},   /* 4 bytes of a wider register */
+		{"4@%rax", "4 ax+0", "u32"},  /* 4 bytes of a wider register */
 		{"-4@%al", "-1 ax+0", "i32"}, /* no more than the register has */
 		{"%rcx", "8 cx+0", "u64"},
 		{"8@%rip", "8 ip+0", "u64"},
@@ -228,7 +228,9 @@ static void arm64(void **state)
 
 	(void)state;
 	run(rows, COUNT(rows), EM_AARCH64);
-	assert_int_equal(mt_operands_parse("8@[sp, 8] 8@[x29] 8@lr 4@wzr 4@[x0, w1, sxtw 2]", EM_AARCH64, ops, NULL), 5);
+	assert_int_equal(
+		mt_operands_parse("8@[sp, 8] 8@[x29] 8@lr 4@wzr 4@[x0, w1, sxtw 2]", EM_AARCH64, ops, NULL),
+		5);
 	assert_int_equal(ops[0].op.base, 31);
 	assert_true(ops[0].stack && ops[1].stack && !ops[2].stack);
 	assert_int_equal(ops[1].op.base, 29);
@@ -252,8 +254,9 @@ static void splitting(void **state)
 	assert_int_equal(ops[2].op.missing, 0);
 	assert_true(ops[2].stack);
 	assert_int_equal(ops[1].text.len, 3);
-	assert_int_equal(mt_operands_parse("$1 $2 $3 $4 $5 $6 $7 $8 $9 $10 $11 $12 $13 $14", EM_X86_64, ops, &more),
-			 12);
+	assert_int_equal(
+		mt_operands_parse("$1 $2 $3 $4 $5 $6 $7 $8 $9 $10 $11 $12 $13 $14", EM_X86_64, ops, &more),
+		12);
 	assert_int_equal(more, 2);
 	assert_int_equal(ops[11].op.disp, 12);
 	/* without symbols a symbol is missing, the rest is not */

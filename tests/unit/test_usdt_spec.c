@@ -44,6 +44,9 @@ static void errors(void **state)
 		{"c:a x=arg1 counter=arg0", 11, "no other fields"},
 		{"c:a..b counter=arg0", 7, "a span is no counter"},
 		{"c:a counter=arg0:str", 4, "a counter is a number"},
+		{"c:a end.x=arg0", 4, "for spans"},
+		{"c:a..b end.x", 7, "end.FIELD=argN"},
+		{"c:a..b end.x=arg0 end.x=arg1", 18, "two fields"},
 		{"c:a level=high", 10, "a level is"},
 		{"c:a name=\"x", 9, "closing quote"},
 		{"c:a name=\"\\q\"", 10, "unknown escape"},
@@ -82,7 +85,10 @@ static void errors(void **state)
 
 /* ---- Specs on probes ------------------------------------------------------------------------------ */
 
-#define PROBE(prov, nm, a, at) {.provider = prov, .name = nm, .args = a, .addr = at, .offset = at}
+#define PROBE(prov, nm, a, at)                                                    \
+	{                                                                         \
+		.provider = prov, .name = nm, .args = a, .addr = at, .offset = at \
+	}
 
 static struct mt_probe probes[] = {
 	PROBE("c", "one", "4@%edi -8@8(%rsp) 8f@%xmm0 8f@-8(%rbp)", 0x10),
@@ -183,9 +189,14 @@ static void finding(void **state)
 					      "scope_begin@70 scope_end@80"},
 		{"c:lone__start..lone__done", ""},
 		{"d:tx_begin..tx_commit|tx_abort", "scope tx() scope_begin@c0 scope_end@d0 scope_end@e0"},
+		{"c:req__start..req__done arg0 end.ret=arg0:i32 end.p=arg1",
+		 "scope req(arg0:u64 ret:i64* p:u64) scope_begin@40 scope_begin@50 scope_end@60"},
+		{"c:q__plan__start..q__plan__done end.x=arg0",
+		 "scope q__plan(-:u64 x:u64) scope_begin@70 scope_end@80"},
 		{"auto:d", "scope f() scope_begin@f0 scope_end@100"},
-		{"auto:c", "scope q__exec() scope_begin@90 scope_end@a0, scope q__plan() scope_begin@70 scope_end@80, "
-			   "scope req(arg0:u64 arg1:u64 arg2:u64) scope_begin@40 scope_begin@50 scope_end@60"},
+		{"auto:c",
+		 "scope q__exec() scope_begin@90 scope_end@a0, scope q__plan() scope_begin@70 scope_end@80, "
+		 "scope req(arg0:u64 arg1:u64 arg2:u64) scope_begin@40 scope_begin@50 scope_end@60"},
 	};
 
 	(void)state;
@@ -245,6 +256,15 @@ static void plans(void **state)
 	assert_int_equal(p->ops[p->fields[1].op].missing, MT_MISSING_TYPE);
 	assert_int_equal(p->ops[p->fields[2].op].missing, MT_MISSING_TYPE);
 	assert_int_equal(p->ops[p->fields[3].op].missing, 0);
+	unlay(&l);
+	/* fields of the end */
+	lay(&l, "c:req__start..req__done arg0 end.ret=arg0:i32 end.p=arg1");
+	assert_int_equal(l.f->callsites[0].end_at, 1);
+	assert_int_equal(l.f->sites[0].plan.nfields, 1);
+	p = &l.f->sites[2].plan;
+	assert_int_equal(p->nfields, 2);
+	assert_int_equal(p->ops[p->fields[0].op].base, 10);
+	assert_int_equal(p->ops[p->fields[1].op].base, 14);
 	unlay(&l);
 	/* spans with a predicate remember what it said */
 	lay(&l, "c:req__start..req__done if arg2 > 3");
@@ -333,11 +353,12 @@ static void pairs(void **state)
 		const char *begin, *end;
 		bool pair;
 	} rows[] = {
-		{"a__start", "a__done", true},	 {"a__start", "a__end", true},	  {"a__begin", "a__end", true},
-		{"a__entry", "a__return", true}, {"a-start", "a-end", true},	  {"a_start", "a_done", true},
-		{"a_enter", "a_exit", true},	 {"a__start", "b__done", false},  {"a__start", "a_done", false},
-		{"a__start", "a__return", false}, {"start", "done", false},
-		{"a", "a", false},
+		{"a__start", "a__done", true}, {"a__start", "a__end", true},
+		{"a__begin", "a__end", true},  {"a__entry", "a__return", true},
+		{"a-start", "a-end", true},    {"a_start", "a_done", true},
+		{"a_enter", "a_exit", true},   {"a__start", "b__done", false},
+		{"a__start", "a_done", false}, {"a__start", "a__return", false},
+		{"start", "done", false},      {"a", "a", false},
 	};
 
 	(void)state;
@@ -363,8 +384,10 @@ static void profiles(void **state)
 	char why[600], *got;
 
 	(void)state;
-	assert_int_equal(load("# mine\n\n  when c:one\nwhen x:*\r\nc:two\nwhen x:y\nc:one - \\\n  level=debug\n", &p, why),
-			 0);
+	assert_int_equal(
+		load("# mine\n\n  when c:one\nwhen x:*\r\nc:two\nwhen x:y\nc:one - \\\n  level=debug\n", &p,
+		     why),
+		0);
 	assert_string_equal(p->name, "my");
 	assert_int_equal(p->specs.n, 2);
 	assert_true(p->automatic);
@@ -388,14 +411,15 @@ static void profiles(void **state)
 	assert_int_equal(load("c:one\nwhen c\n", &p, why), -EINVAL);
 	assert_string_equal(why, "/d/my.profile:2: `when` needs PROVIDER:NAME");
 	assert_int_equal(load("c:one\n\nc:one x=arg99\n", &p, why), -EINVAL);
-	assert_string_equal(why, "/d/my.profile:3: a probe has 12 arguments at most: arg0 .. arg11 at `arg99`");
+	assert_string_equal(why,
+			    "/d/my.profile:3: a probe has 12 arguments at most: arg0 .. arg11 at `arg99`");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors),     cmocka_unit_test(finding), cmocka_unit_test(plans),
-		cmocka_unit_test(predicates), cmocka_unit_test(labels),	 cmocka_unit_test(pairs),
+		cmocka_unit_test(predicates), cmocka_unit_test(labels),  cmocka_unit_test(pairs),
 		cmocka_unit_test(profiles),
 	};
 

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #if defined(__x86_64__)
-#define NOTE(name, args)                                                                                  \
-	"990: nop\n"                                                                                      \
-	".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n.4byte 992f-991f,994f-993f,3\n"            \
-	"991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte 0\n"    \
-	".asciz \"op\"\n.asciz \"" name "\"\n.asciz \"" args "\"\n994: .balign 4\n.popsection\n"          \
-	".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"   \
+#define NOTE(name, args)                                                                                \
+	"990: nop\n"                                                                                    \
+	".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n.4byte 992f-991f,994f-993f,3\n"           \
+	"991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte 0\n"  \
+	".asciz \"op\"\n.asciz \"" name "\"\n.asciz \"" args "\"\n994: .balign 4\n.popsection\n"        \
+	".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
 	".weak _.stapsdt.base\n.hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.popsection\n.endif\n"
 #define FIRE(name, args, ...) __asm__ volatile(NOTE(name, args) : : __VA_ARGS__ : "memory")
 
@@ -42,14 +42,16 @@ static void numbers(void)
 	memcpy(&bits32, &flt, 4);
 	FIRE("imm", "-4@$-5 8@$18446744073709551615 -8@$-9223372036854775808 1@$255 -1@$255 8@$0x10 2@$65535",
 	     "i"(0));
-	FIRE("global", "-4@op_global(%%rip) -4@op_global+4(%%rip) -4@12+op_global(%%rip) -4@op_global(,%%rcx,4)",
+	FIRE("global",
+	     "-4@op_global(%%rip) -4@op_global+4(%%rip) -4@12+op_global(%%rip) -4@op_global(,%%rcx,4)",
 	     "c"(2L));
 	FIRE("address", "8@$op_global 8@$op_global+8", "i"(0));
 	FIRE("tls", "-4@%%fs:op_tls@tpoff -4@%%fs:op_tls@tpoff+4 8@%%fs:16", "r"(&op_tls[0]));
 	FIRE("floats", "8f@(%%rax) 4f@(%%rbx) 8f@%%rcx 4f@%%edx 8f@%%xmm0", "a"(&dbl), "b"(&flt), "c"(bits),
 	     "d"(bits32));
 	FIRE("unaligned", "4@3(%%rax) -4@3(%%rax)", "a"(&odd));
-	FIRE("bad", "8@%%rax 16@(%%rbx) 8@%%st 8@nowhere(%%rip) -4@%%ecx 8@(%%rdx) 8@op_global@GOTPCREL(%%rip)",
+	FIRE("bad",
+	     "8@%%rax 16@(%%rbx) 8@%%st 8@nowhere(%%rip) -4@%%ecx 8@(%%rdx) 8@op_global@GOTPCREL(%%rip)",
 	     "a"(5L), "b"(&dbl), "c"(-6), "d"(8L));
 	FIRE("untouched", "-8@(%%rax) -8@(%%rbx)", "a"(&far_data[4096]), "b"(&far_data[8191]));
 	FIRE("addr32", "4@(%%eax)", "a"((uint64_t)0xdead00000000u | 8));
@@ -100,7 +102,8 @@ static void spans(void)
 	FIRE("count", "-4@%%eax", "a"(-20));
 	for (k = 0; k < 1000; k++)
 		FIRE("pred", "-4@%%eax 8@%%rbx", "a"((int)k - 500), "b"(k % 10 ? "other" : "ten"));
-	FIRE("pred", "-4@%%eax 8@%%rbx", "a"(499), "b"(8L)); /* unreadable: no text is equal or unequal to it */
+	FIRE("pred", "-4@%%eax 8@%%rbx", "a"(499),
+	     "b"(8L)); /* unreadable: no text is equal or unequal to it */
 }
 
 int main(void)

@@ -108,14 +108,14 @@ static void noexec(void)
 	tick(2);
 }
 
-/* vforks N PROGRAM: N children that exec PROGRAM ID at once */
+/* vforks N PROGRAM: N children that exec PROGRAM ID 3; the first one waits, so that the file is known then. */
 static void vforks(void)
 {
 	volatile long n = arg(0, 10), i; /* as they are after vfork */
 	char id[24];
 
 	for (i = 0; i < n; i++) {
-		char *const argv[] = {args[1], id, (char *)"3", NULL};
+		char *const argv[] = {args[1], id, (char *)"3", (char *)"0", (char *)(i ? "0" : "400"), NULL};
 		pid_t pid;
 
 		snprintf(id, sizeof(id), "%ld", i);
@@ -126,8 +126,6 @@ static void vforks(void)
 			_exit(127);
 		}
 		waitpid(pid, NULL, 0);
-		if (!i)
-			nap(300000); /* the program is known now, and armed */
 	}
 }
 

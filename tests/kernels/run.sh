@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Boots Debian's kernels in qemu and runs the built tool (MT_BUILD) on real targets there.
+#
+#   tests/kernels/run.sh [NAME]...     NAME: 6.1, 6.12; all without
+#
+# The kernels come from Debian's packages, downloaded with apt and unpacked, never installed; they are kept in
+# build-test/kernels. A virtual machine has an initial file system and nothing else: busybox, the tool with its
+# libraries, three targets, and the guest's script (guest.sh). It talks on three serial lines: the console, the
+# results (`ok NAME`, `FAIL NAME why`, `skip NAME why`), and the traces in base64, which verify.py checks outside.
+# All machines run at the same time.
+set -u
+HERE=$(cd "$(dirname "$0")" && pwd)
+. "$HERE/../../scripts/lib.sh"
+
+BUILD=$(cd "${MT_BUILD:-$MT_ROOT/build}" && pwd) || exit 1
+CACHE=$MT_ROOT/build-test/kernels
+WORK=$(mktemp -d) || exit 1
+BOOT_SECONDS=${MT_KERNEL_SECONDS:-210} # of a machine from power on to power off
+QEMU_PIDS=()
+PASSED=0 FAILED=0 SKIPPED=0
+
+clean() {
+	local p
+
+	for p in "${QEMU_PIDS[@]}"; do
+		kill "$p" 2>/dev/null
+	done
+	[ -n "${MT_KEEP:-}" ] && say "kept: $WORK" || rm -rf "$WORK"
+	give_back "$CACHE"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+passed() {
+	PASSED=$((PASSED + 1))
+	say "ok   $*"
+}
+
+failed() {
+	FAILED=$((FAILED + 1))
+	say "FAIL $*"
+}
+
+skipped() {
+	SKIPPED=$((SKIPPED + 1))
+	say "skip $*"
+}
+
+finish() {
+	say "$PASSED passed, $FAILED failed, $SKIPPED skipped"
+	[ $FAILED = 0 ]
+	exit
+}
+
+# ---- Packages ---------------------------------------------------------------------------------------
+
+# The newest kernel package of a series that apt knows: prints its name. Unsigned ones hold the same image.
+kernel_package() {
+	apt-cache pkgnames "linux-image-$1." | grep -E -- '-cloud-amd64-unsigned$' | sort -V | tail -n 1
+}
+
+# fetch NAME PACKAGE: unpacks a package to build-test/kernels/NAME, unless that is done already.
+fetch() {
+	local dir=$CACHE/$1 package=$2 tmp=$WORK/deb.$1
+
+	[ "$(cat "$dir/package" 2>/dev/null)" = "$package" ] && return 0
+	mkdir -p "$tmp" || return 1
+	(cd "$tmp" && apt-get -q download "$package" && dpkg-deb -x ./*.deb root) >"$tmp.log" 2>&1 || {
+		tail -n 3 "$tmp.log"
+		return 1
+	}
+	rm -rf "$dir" && mkdir -p "$dir" || return 1
+	case $1 in
+	busybox) cp "$tmp/root/bin/busybox" "$dir/" ;;
+	*) cp "$tmp"/root/boot/vmlinuz-* "$dir/vmlinuz" ;;
+	esac || return 1
+	rm -rf "$tmp"
+	printf '%s\n' "$package" >"$dir/package"
+}
+
+# The image of a series; without the network, the one that is here already.
+get_kernel() {
+	local series=$1 package
+
+	package=$(kernel_package "$series")
+	if [ -z "$package" ] && [ "$series" = 6.12 ] && [ ! -e "$CACHE/$series/vmlinuz" ]; then
+		add_backports >/dev/null && package=$(kernel_package "$series")
+	fi
+	[ -z "$package" ] || fetch "$series" "$package" || [ -e "$CACHE/$series/vmlinuz" ] && [ -e "$CACHE/$series/vmlinuz" ]
+}
+
+# ---- The initial file system ------------------------------------------------------------------------
+
+# The libraries that a program wants, at their places.
+copy_libraries() {
+	local lib
+
+	ldd "$1" | grep -oE '/[^ ]+' | while read -r lib; do
+		mkdir -p "$ROOT$(dirname "$lib")" && cp -L "$lib" "$ROOT$lib"
+	done
+}
+
+# count: static, at fixed addresses (the guest looks at its code by address); the others as programs usually are.
+build_targets() {
+	local src=$MT_ROOT/tests/integration/targets cc="${CC:-cc} -O2 -g -pthread -I$MT_ROOT/include"
+
+	$cc -static -no-pie "$src/count.c" -o "$ROOT/bin/count" &&
+		$cc "$src/die.c" -o "$ROOT/bin/die" &&
+		$cc "$src/operands.c" -o "$ROOT/bin/operands" &&
+		copy_libraries "$ROOT/bin/die"
+}
+
+# Addresses of code and semaphore of each probe of count, for the guest.
+list_probes() {
+	readelf -nW "$ROOT/bin/count" |
+		sed -nE 's/.*Location: (0x[0-9a-f]+), Base: 0x[0-9a-f]+, Semaphore: (0x[0-9a-f]+).*/\1 \2/p' >"$ROOT/probes"
+	[ -s "$ROOT/probes" ]
+}
+
+make_root() {
+	ROOT=$WORK/root
+	mkdir -p "$ROOT"/{bin,etc,proc,sys,dev,tmp} || return 1
+	printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$ROOT/etc/passwd"
+	cp "$CACHE/busybox/busybox" "$ROOT/bin/" && cp "$HERE/guest.sh" "$ROOT/init" && chmod 755 "$ROOT/init" &&
+		cp "$BUILD/montrace-bpf" "$ROOT/bin/" || return 1
+	strip -g "$ROOT/bin/montrace-bpf" 2>/dev/null
+	copy_libraries "$BUILD/montrace-bpf" && build_targets && list_probes || return 1
+	(cd "$ROOT" && find . | "$CACHE/busybox/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$WORK/initrd"
+}
+
+# ---- Machines ---------------------------------------------------------------------------------------
+
+boot() {
+	local name=$1 out=$WORK/$1
+
+	mkdir -p "$out"
+	timeout -k 5 "$BOOT_SECONDS" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 \
+		-nodefaults -no-user-config -display none -no-reboot \
+		-serial "file:$out/console" -serial "file:$out/results" -serial "file:$out/traces" \
+		-kernel "$CACHE/$name/vmlinuz" -initrd "$WORK/initrd" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off" >"$out/qemu" 2>&1 </dev/null &
+	QEMU_PIDS+=($!)
+}
+
+# What a machine said: its results, then what its traces say.
+collect() {
+	local name=$1 out=$WORK/$1 verdict what rest line
+
+	tr -d '\r' <"$out/results" >"$out/lines"
+	while read -r line; do
+		read -r verdict what rest <<<"$line"
+		case $verdict in
+		ok) passed "$name $what $rest" ;;
+		FAIL) failed "$name $what $rest" ;;
+		skip) skipped "$name $what $rest" ;;
+		note) say "     $name $what $rest" ;;
+		esac
+	done <"$out/lines"
+	if ! grep -qx 'end' "$out/lines"; then
+		failed "$name did not come to the end of its checks; its console ends with:"
+		tail -n 15 "$out/console" | tr -d '\r'
+		tail -n 3 "$out/qemu"
+	fi
+	while read -r line; do
+		read -r verdict what rest <<<"$line"
+		case $verdict in
+		ok) passed "$name $what $rest" ;;
+		*) failed "$name ${line#FAIL }" ;;
+		esac
+	done < <(python3 -B "$HERE/verify.py" "$BUILD/montrace-bpf" "$out/traces" "$WORK/t.$name" 2>&1)
+}
+
+# ---- The run ----------------------------------------------------------------------------------------
+
+skip_all() {
+	skipped "$*"
+	finish
+}
+
+names=("$@")
+[ ${#names[@]} != 0 ] || names=(6.1 6.12)
+[ "$(uname -m)" = x86_64 ] || skip_all "the kernels are for x86-64"
+command -v qemu-system-x86_64 >/dev/null || skip_all "no qemu-system-x86_64 (package qemu-system-x86)"
+command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || skip_all "no apt here: the kernels are Debian's packages"
+command -v python3 >/dev/null || skip_all "no python3"
+[ -x "$BUILD/montrace-bpf" ] || {
+	failed "no $BUILD/montrace-bpf"
+	finish
+}
+mkdir -p "$CACHE"
+fetch busybox busybox-static || [ -e "$CACHE/busybox/busybox" ] || skip_all "busybox-static cannot be downloaded"
+make_root || {
+	failed "the initial file system could not be made"
+	finish
+}
+booted=()
+for name in "${names[@]}"; do
+	if get_kernel "$name"; then
+		boot "$name"
+		booted+=("$name")
+	else
+		skipped "$name: no such kernel to be had from apt's sources"
+	fi
+done
+wait "${QEMU_PIDS[@]}"
+QEMU_PIDS=()
+for name in "${booted[@]}"; do
+	collect "$name"
+done
+finish

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""verify.py TOOL LINES DIR: the traces that a virtual machine sent (run.sh, guest.sh), checked outside of it.
+
+Prints `ok NAME` or `FAIL NAME why` for each trace, and one for a trace that did not come.
+"""
+
+import base64
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+CHECK = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "check_trace.py")
+
+
+class Failed(Exception):
+    pass
+
+
+def equal(got, want, what):
+    if got != want:
+        raise Failed("%s: got %r, want %r" % (what, got, want))
+
+
+def received(path):
+    """{name: (bytes of the trace, {key: value the target said})}"""
+    traces, data, name = {}, [], None
+    with open(path, "rb") as f:
+        for line in f.read().decode("ascii", "replace").split("\n"):
+            line = line.strip()
+            if line.startswith("trace "):
+                name, data = line.split()[1], []
+            elif line.startswith("truth ") and name:
+                words = dict(w.split("=", 1) for w in line.split()[2:] if "=" in w)
+                traces[name] = (gzip.decompress(base64.b64decode("".join(data))), words)
+                name = None
+            elif name:
+                data.append(line)
+    return traces
+
+
+def check(path):
+    p = subprocess.run([sys.executable, "-B", CHECK, path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    text = p.stdout.decode(errors="replace").strip()
+    if p.returncode:
+        raise Failed("check_trace.py: " + " ".join(text.split())[:500])
+    return json.loads(text.splitlines()[-1])
+
+
+def dump(tool, path):
+    rows = {}
+    out = subprocess.run([tool, "dump", "--json", path], stdout=subprocess.PIPE, check=True).stdout
+    for line in out.decode().splitlines():
+        o = json.loads(line)
+        if o["type"] in ("instant", "slice", "counter"):
+            rows.setdefault(o["name"], []).append(o)
+    return rows
+
+
+def values(row):
+    return [v for k, v in row["args"].items() if k.startswith("arg")]
+
+
+def verify_count(tool, path, truth):
+    got = check(path)
+    if got["lost"]:  # what is lost is in none of both; the sum is the guest's check
+        equal(got["lost"] <= int(truth["hits"]), True, "lost")
+        return
+    equal(got["instants"], int(truth["events"]), "events")
+    equal(got["slices"], int(truth["scopes"]), "scopes")
+
+
+def verify_die(tool, path, truth):
+    check(path)
+    rows = dump(tool, path)
+    equal({k: len(v) for k, v in rows.items()}, {"before": 10, "outer": 1, "inner": 1, "last words": 1}, "rows")
+    equal(rows["inner"][0]["args"]["depth"], 2, "depth")
+
+
+def verify_operands(tool, path, truth):
+    equal(check(path)["lost"], 0, "lost")
+    rows = dump(tool, path)
+    equal(values(rows["imm"][0]), [-5, 2**64 - 1, -2**63, 255, -1, 16, 65535], "imm")
+    equal(values(rows["global"][0]), [1, -2, -4, 3], "global")
+    equal(values(rows["address"][0])[0], int(truth["address"]), "address")
+    equal(values(rows["tls"][0]), [1111, -2222, int(truth["thread"])], "tls")
+    equal(values(rows["untouched"][0]), [-77, 78], "memory that nobody touched before")
+    equal([values(r)[0] for r in rows["texts"]][:3], ["with\ufffdnul", "", "eeee"], "texts")
+    equal(len(rows["pred"]), 1001, "pred")
+
+
+VERIFY = {"count": verify_count, "die": verify_die, "operands": verify_operands, "command": verify_count}
+
+
+def main():
+    tool, lines, d = sys.argv[1:4]
+    os.makedirs(d, exist_ok=True)
+    traces = received(lines)
+    bad = False
+    for name, verify in VERIFY.items():
+        try:
+            if name not in traces:
+                raise Failed("no trace came")
+            path = os.path.join(d, name + ".pftrace")
+            with open(path, "wb") as f:
+                f.write(traces[name][0])
+            verify(tool, path, traces[name][1])
+            print("ok trace-%s (%d bytes)" % (name, len(traces[name][0])))
+        except (Failed, KeyError, IndexError, ValueError, OSError, subprocess.CalledProcessError) as e:
+            print("FAIL trace-%s %s" % (name, e if isinstance(e, Failed) else repr(e)))
+            bad = True
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of usdt_plan: usdt_plan.c (specs on a file), usdt_site.c (one site). */
+#ifndef MT_USDT_PLAN_INT_H
+#define MT_USDT_PLAN_INT_H
+
+#include "usdt_plan.h"
+
+/* Fields of a callsite, or of its end: what to read, and as what. */
+struct mt_usdt_fields {
+	bool end;
+	unsigned n;
+	struct mt_usdt_arg args[MONTRACE_MAX_FIELDS];
+	enum mt_usdt_type types[MONTRACE_MAX_FIELDS];
+};
+
+/* What a field is, by the note of one site; by those of two. */
+enum mt_usdt_type mt_usdt_natural(const struct mt_operand *o);
+enum mt_usdt_type mt_usdt_common(enum mt_usdt_type a, enum mt_usdt_type b);
+/* How values of that type are recorded and decoded. */
+void mt_usdt_describe(enum mt_usdt_type t, struct mt_field_desc *d);
+
+/* Fills site->plan (zeroed) and site->faults. spec: index of s. */
+void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct mt_operand *ops,
+		       unsigned nops, const struct mt_usdt_fields *fields, struct mt_usdt_site *site);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of usdt_spec: usdt_spec.c (all words), usdt_predicate.c (what follows `if`). */
+#ifndef MT_USDT_SPEC_INT_H
+#define MT_USDT_SPEC_INT_H
+
+#include "usdt_int.h"
+#include "usdt_spec.h"
+
+struct mt_usdt_parse {
+	struct mt_scan s;
+	const char *start;
+	struct mt_usdt_spec *spec;
+	struct mt_usdt_err *err;
+};
+
+/* Notes the error down; -EINVAL. */
+int mt_usdt_bad(struct mt_usdt_parse *p, const char *at, const char *why);
+bool mt_usdt_ident(char c);
+void mt_usdt_skip(struct mt_usdt_parse *p); /* blanks */
+bool mt_usdt_keyword(struct mt_usdt_parse *p, const char *t);
+int mt_usdt_arg_number(struct mt_usdt_parse *p, uint8_t *ret);
+/* A text in quotes; its escapes are undone in place. */
+int mt_usdt_quoted(struct mt_usdt_parse *p, struct mt_str *ret);
+int mt_usdt_predicate(struct mt_usdt_parse *p);
+
+#endif
