@@ -2,8 +2,8 @@
 /*
  * One callsite hit again and again, timed by the program itself.
  *   stress --mode MODE[,MODE...] [--count N] [--rounds N] [--batch N] [--rate N] [--wait] [--hold]
- * Modes: scope3, scope1, scope0, event3, counter; aside (event3 of another target, stress::aside); none (the
- * empty loop); paced (event3, --rate times a second).
+ * Modes: scope3, scope1, scope0, event3, counter; aside (event3 of another target, stress::aside); paced (event3,
+ * --rate times a second); and to compare with: none (the empty loop), syscall (a system call that does nothing).
  *
  * Prints for each mode `mode=`, `count=`, `ns=` and `best_ns=`: nanoseconds an iteration, on average and in the
  * best batch of N iterations (500). paced: of the hit alone, without the pause, in batches of at most 20.
@@ -12,6 +12,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <sys/syscall.h>
+
 #include "montrace.h"
 #include "example.h"
 
@@ -24,6 +26,12 @@
 TURN none(long i)
 {
 	__asm__ __volatile__("" : : "r"(i));
+}
+
+TURN call(long i)
+{
+	(void)i;
+	syscall(SYS_getppid);
 }
 
 TURN scope3(long i)
@@ -136,7 +144,8 @@ static size_t find_modes(const char *list, struct timing *ret)
 		{.turn = scope3, .name = "scope3"},   {.turn = scope1, .name = "scope1"},
 		{.turn = scope0, .name = "scope0"},   {.turn = event3, .name = "event3"},
 		{.turn = counter, .name = "counter"}, {.turn = aside, .name = "aside"},
-		{.turn = none, .name = "none"},       {.turn = NULL, .name = "paced"},
+		{.turn = none, .name = "none"},       {.turn = call, .name = "syscall"},
+		{.turn = NULL, .name = "paced"},
 	};
 	size_t n = 0, k;
 
@@ -157,9 +166,9 @@ static size_t find_modes(const char *list, struct timing *ret)
 
 int main(int argc, char **argv)
 {
-	const char *usage =
-		"stress --mode scope3|scope1|scope0|event3|counter|aside|paced|none[,...] [--count N] "
-		"[--rounds N] [--batch N] [--rate N] [--wait] [--hold]\n";
+	const char *usage = "stress --mode "
+			    "scope3|scope1|scope0|event3|counter|aside|paced|none|syscall[,...] [--count N] "
+			    "[--rounds N] [--batch N] [--rate N] [--wait] [--hold]\n";
 	struct example o = {.mode = "scope3", .count = 1000000, .rounds = 1, .batch = 500};
 	struct timing modes[MAX_MODES];
 	size_t n, i;

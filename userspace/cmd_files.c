@@ -10,10 +10,12 @@
 
 #include "cmd_dump.h"
 #include "cmd_list.h"
+#include "cmd_merge.h"
 #include "cmd_summary.h"
 #include "elfnotes.h"
 #include "filter.h"
 #include "procinfo.h"
+#include "tracedir.h"
 #include "usdt_profile.h"
 
 /* ---- list ----------------------------------------------------------------------------------------- */
@@ -169,9 +171,56 @@ int mt_cmd_summary(const struct mt_options *o, struct mt_log *log)
 	return read_trace(o, log, mt_summary, o->json ? MT_SUMMARY_JSON : 0);
 }
 
-int mt_cmd_merge(const struct mt_options *o, struct mt_log *log)
+/* ---- merge ---------------------------------------------------------------------------------------- */
+
+/* A word that is no path may be an execution (or `latest`) in the trace directory. The caller frees. */
+static char *execution_path(const char *word, const struct mt_options *o, const struct mt_environment *env)
 {
-	(void)o;
-	mt_log_error(log, "merge: not in this build");
-	return 1;
+	struct mt_tracedir_env te = {
+		.sudo_uid = env->sudo_uid,
+		.sudo_gid = env->sudo_gid,
+		.montrace_trace_dir = env->montrace_dir,
+		.monarch_trace_dir = env->monarch_dir,
+	};
+	char base[4096], path[8192];
+	struct mt_user user;
+
+	if (!strchr(word, '/') && access(word, F_OK)) {
+		mt_user_resolve(geteuid(), getegid(), &te, &user);
+		if (!mt_tracedir_base(o->directory, &te, &user, base, sizeof(base)) &&
+		    snprintf(path, sizeof(path), "%s/executions/%s", base, word) < (int)sizeof(path) &&
+		    !access(path, F_OK))
+			return strdup(path);
+	}
+	return strdup(word);
+}
+
+int mt_cmd_merge(const struct mt_options *o, const struct mt_environment *env, struct mt_log *log)
+{
+	struct mt_merge_files files = {0};
+	struct mt_merge_report report;
+	struct mt_merge_err err = {""};
+	char **paths;
+	int i, code = 0;
+
+	paths = calloc((size_t)o->nfiles, sizeof(*paths));
+	for (i = 0; paths && i < o->nfiles; i++) {
+		paths[i] = execution_path(o->files[i], o, env);
+		if (!paths[i])
+			code = -ENOMEM;
+	}
+	if (!paths)
+		code = -ENOMEM;
+	if (!code)
+		code = mt_merge_paths((const char *const *)paths, (uint32_t)o->nfiles, o->output, o->compress, &files,
+				      &report, &err);
+	if (code)
+		mt_log_error(log, "merge: %s", err.text[0] ? err.text : strerror(-code));
+	else if (log->level > MT_LOG_QUIET)
+		code = mt_merge_print(stderr, &files, &report, o->output, log->level == MT_LOG_VERBOSE);
+	mt_merge_files_free(&files);
+	for (i = 0; paths && i < o->nfiles; i++)
+		free(paths[i]);
+	free(paths);
+	return code ? 1 : 0;
 }

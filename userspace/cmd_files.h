@@ -9,7 +9,7 @@
 
 int mt_cmd_list(const struct mt_options *o, const struct mt_environment *env, struct mt_log *log);
 int mt_cmd_dump(const struct mt_options *o, struct mt_log *log);
-int mt_cmd_merge(const struct mt_options *o, struct mt_log *log);
+int mt_cmd_merge(const struct mt_options *o, const struct mt_environment *env, struct mt_log *log);
 int mt_cmd_summary(const struct mt_options *o, struct mt_log *log);
 
 #endif

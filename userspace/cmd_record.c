@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "pftrace.h"
+#include "record_flight.h"
 #include "tracedir.h"
 #include "tracefiles.h"
 
@@ -25,7 +26,7 @@ uint64_t mt_record_clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void read_clocks(void *ctx, struct mt_clocks *c)
+void mt_record_clocks(void *ctx, struct mt_clocks *c)
 {
 	(void)ctx;
 	c->boot = mt_record_clock_ns(CLOCK_BOOTTIME);
@@ -227,9 +228,10 @@ static int open_trace(struct record *r)
 		.monarch_trace_dir = r->env->monarch_dir,
 	};
 	struct mt_pftrace_opts po = {
-		.clocks = read_clocks,
+		.clocks = mt_record_clocks,
 		.tool_version = MT_VERSION,
 		.boot_id = r->boot_id,
+		.host = r->host,
 		.compress = o->compress,
 	};
 	struct mt_tracefiles_opts to = {
@@ -247,15 +249,16 @@ static int open_trace(struct record *r)
 	int err;
 
 	read_boot_id(r->boot_id);
+	gethostname(r->host, sizeof(r->host) - 1);
 	mt_user_resolve(geteuid(), getegid(), &te, &r->user);
 	err = mt_tracedir_base(o->directory, &te, &r->user, r->base, sizeof(r->base));
-	if (!err)
+	if (!err && !o->flight)
 		err = mt_tracefiles_new(&to, &r->files_err, &r->sink);
-	for (i = 0; i < o->npids && !err; i++)
+	for (i = 0; i < o->npids && !err && !o->flight; i++)
 		err = mt_tracefiles_expect(r->sink, o->pids[i]);
 	if (err)
 		mt_log_error(r->log, "%s", r->files_err.text[0] ? r->files_err.text : strerror(-err));
-	return err;
+	return err ? err : mt_recorder_open(r);
 }
 
 /* ---- The recording -------------------------------------------------------------------------------- */
@@ -266,12 +269,12 @@ static int on_tick(void *ctx, struct mt_spans *spans, uint64_t now)
 	struct mt_process *p;
 	int err;
 
-	while (mt_tracefiles_rotate_due(r->sink, now, &p)) {
+	while (r->sink && mt_tracefiles_rotate_due(r->sink, now, &p)) {
 		err = mt_spans_restart(spans, p, now);
 		if (err)
 			return err;
 	}
-	return 0;
+	return mt_recorder_tick(r, spans, now);
 }
 
 static int run(struct record *r)
@@ -282,14 +285,17 @@ static int run(struct record *r)
 						   : MT_NAMING_USER,
 	};
 	struct mt_run_opts ro = {
-		.sink = r->sink,
+		.sink = r->all,
 		.spans = &so,
 		.duration_ms = r->o->duration_ms,
-		.on_tick = r->o->rotate_bytes || r->o->rotate_ms ? on_tick : NULL,
+		.on_tick = on_tick,
+		.fd = mt_recorder_fd(r->recorder),
+		.on_fd = mt_recorder_fd(r->recorder) >= 0 ? mt_recorder_asked : NULL,
+		.on_usr2 = mt_recorder_usr2,
 		.progress = r->log->tty ? mt_record_progress : NULL,
 		.ctx = r,
 	};
-	struct mt_tracefiles_stats fs;
+	struct mt_tracefiles_stats fs = {.path = "", .where = ""};
 	struct mt_session_stats st;
 	char path[4200];
 	int err, closed;
@@ -297,14 +303,16 @@ static int run(struct record *r)
 	err = mt_session_run(r->session, &ro, &r->stop);
 	mt_log_progress_end(r->log);
 	mt_session_stats(r->session, &st);
-	closed = r->sink->ops->flush(r->sink, mt_record_clock_ns(CLOCK_BOOTTIME));
-	mt_tracefiles_stats(r->sink, &fs);
+	closed = r->all->ops->flush(r->all, mt_record_clock_ns(CLOCK_BOOTTIME));
+	if (r->sink)
+		mt_tracefiles_stats(r->sink, &fs);
+	mt_recorder_end(r->recorder);
 	snprintf(path, sizeof(path), "%s", fs.files > 1 && fs.where[0] ? fs.where : fs.path);
 	fs.path = path;
 	if (!err)
 		err = closed;
-	closed = r->sink->ops->free(r->sink);
-	r->sink = NULL;
+	closed = r->all->ops->free(r->all);
+	r->sink = r->all = NULL;
 	if (!err)
 		err = closed;
 	if (err) {
@@ -388,8 +396,13 @@ int mt_cmd_record(const struct mt_options *o, const struct mt_environment *env, 
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	err = record(&r);
-	if (r.sink)
+	if (r.recorder)
+		mt_recorder_end(r.recorder);
+	if (r.all)
+		r.all->ops->free(r.all);
+	else if (r.sink)
 		r.sink->ops->free(r.sink);
+	mt_recorder_free(r.recorder);
 	mt_session_close(r.session);
 	mt_record_usdt_free(&r);
 	mt_filter_free(r.filter);

@@ -14,6 +14,7 @@ struct mt_environment {
 	const char *sudo_gid;
 	const char *montrace_dir; /* MONTRACE_TRACE_DIR */
 	const char *monarch_dir;  /* MONARCH_TRACE_DIR */
+	const char *runtime_dir;  /* XDG_RUNTIME_DIR */
 };
 
 /* Runs a recording; all messages go to log. Returns the exit status. */

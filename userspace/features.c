@@ -168,6 +168,17 @@ bool mt_features_missing_caps(char *ret_names, size_t cap)
 	return missing;
 }
 
+bool mt_features_lockdown(void)
+{
+	char text[128];
+	FILE *f = fopen("/sys/kernel/security/lockdown", "re");
+	bool yes = f && fgets(text, sizeof(text), f) && strstr(text, "[confidentiality]");
+
+	if (f)
+		fclose(f);
+	return yes;
+}
+
 bool mt_features_btf(void)
 {
 	return access("/sys/kernel/btf/vmlinux", R_OK) == 0;

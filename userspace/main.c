@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd_control.h"
 #include "cmd_files.h"
 #include "cmd_record.h"
 #include "log.h"
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
 		.sudo_gid = variable("SUDO_GID"),
 		.montrace_dir = variable("MONTRACE_TRACE_DIR"),
 		.monarch_dir = variable("MONARCH_TRACE_DIR"),
+		.runtime_dir = variable("XDG_RUNTIME_DIR"),
 	};
 	struct mt_options_err err;
 	struct mt_options o;
@@ -53,7 +55,15 @@ int main(int argc, char **argv)
 	case MT_CMD_SUMMARY:
 		return mt_cmd_summary(&o, &log);
 	case MT_CMD_MERGE:
-		return mt_cmd_merge(&o, &log);
+		return mt_cmd_merge(&o, &env, &log);
+	case MT_CMD_TAIL:
+		return mt_cmd_tail(&o, &env, &log);
+	case MT_CMD_STACKS:
+		return mt_cmd_stacks(&o, &env, &log);
+	case MT_CMD_SNAPSHOT:
+		return mt_cmd_snapshot(&o, &env, &log);
+	case MT_CMD_STATUS:
+		return mt_cmd_status(&o, &env, &log);
 	}
 	return 2;
 }

@@ -170,7 +170,7 @@ static void keep_automatic(struct mt_recorder *m, struct mt_tracedir *dir, const
 	}
 	v = &m->automatic[m->nautomatic++];
 	v->dir = dir;
-	snprintf(v->name, sizeof(v->name), "%s", slash ? slash + 1 : path);
+	snprintf(v->name, sizeof(v->name), "%.255s", slash ? slash + 1 : path);
 	while (m->nautomatic > max) {
 		v = m->automatic;
 		unlinkat(mt_tracedir_fd(v->dir), v->name, 0);
@@ -284,6 +284,8 @@ int mt_recorder_snapshot(struct mt_recorder *m, const struct mt_snapshot_ask *as
 	if (err) {
 		m->failed++;
 		snprintf(why, cap, "%s", te.text[0] ? te.text : strerror(-err));
+	} else {
+		m->written++;
 	}
 	return err;
 }

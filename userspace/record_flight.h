@@ -67,8 +67,8 @@ struct mt_recorder {
 	struct mt_tracedir *dirs[MT_RECORDER_DIRS];
 	uint32_t ndirs;
 	char env_id[256]; /* the first process's execution id, as its environment has it */
-	uint32_t number;  /* of the last snapshot */
-	uint32_t failed;
+	uint32_t number;  /* of the last file */
+	uint32_t written, failed;
 	char last_path[4200];
 	struct mt_automatic *automatic; /* oldest first */
 	uint32_t nautomatic, cap_automatic;

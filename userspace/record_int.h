@@ -31,11 +31,14 @@ struct record {
 	bool widened;    /* default mode, and no callsite is user-facing: all are traced */
 	struct mt_filter *filter;
 	struct mt_session *session;
-	struct mt_sink *sink; /* tracefiles */
+	struct mt_sink *sink; /* tracefiles; NULL with -F */
+	struct mt_sink *all;  /* what spans tells: sink and the recorder's; owns them */
+	struct mt_recorder *recorder;
 	struct mt_tracefiles_err files_err;
 	struct mt_user user;
 	char base[4096]; /* trace directory */
 	unsigned char boot_id[16];
+	char host[256];
 	uint32_t child; /* -- COMMAND; 0 = none */
 	enum mt_stop stop;
 	uint64_t attach_ns; /* reading the notes, deciding, arming; up to the start of run */
@@ -44,7 +47,11 @@ struct record {
 	uint64_t last_events, last_time;
 };
 
+struct mt_clocks;
+struct mt_recorder;
+
 uint64_t mt_record_clock_ns(clockid_t id);
+void mt_record_clocks(void *ctx, struct mt_clocks *c);
 const char *mt_record_plural(uint64_t n); /* "" or "s" */
 
 /* record_usdt.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "record_int.h"
+#include "record_flight.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,12 +40,13 @@ void mt_record_tell_widened(struct record *r)
 void mt_record_tell_attached(struct record *r)
 {
 	struct mt_attach *a = mt_session_attach(r->session);
-	struct mt_tracefiles_stats fs;
+	struct mt_tracefiles_stats fs = {.path = ""};
+	char who[300], spec[MT_FLIGHT_SPEC_TEXT];
 	struct mt_attach_file t;
-	char who[300];
 
 	mt_attach_total(a, &t);
-	mt_tracefiles_stats(r->sink, &fs);
+	if (r->sink)
+		mt_tracefiles_stats(r->sink, &fs);
 	describe(r, who, sizeof(who));
 	if (r->widened)
 		mt_record_tell_widened(r);
@@ -53,6 +54,9 @@ void mt_record_tell_attached(struct record *r)
 	mt_log_info(r->log, "%s: %u of %u callsite%s armed%s%s%s", who, t.armed, t.callsites,
 		    mt_record_plural(t.callsites), r->o->duration_ms || r->o->argv ? "" : "; Ctrl-C ends",
 		    fs.path[0] ? "; writing " : "", fs.path);
+	if (r->o->flight)
+		mt_log_info(r->log, "flight recorder: the last %s are kept, nothing is written until a snapshot",
+			    mt_flight_spec_text(&r->o->flight_spec, spec));
 	mt_record_usdt_tell(r);
 	if (t.failed)
 		mt_log_warn(r->log, "%u callsite%s could not be armed (%s); -v lists them", t.failed,
@@ -76,11 +80,13 @@ void mt_record_progress(void *ctx, const struct mt_session_stats *st)
 	struct record *r = ctx;
 	uint64_t now = mt_record_clock_ns(CLOCK_MONOTONIC), events = st->spans->events;
 	double seconds = (double)(now - r->last_time) / 1e9;
-	struct mt_tracefiles_stats fs;
-	char size[32];
+	struct mt_tracefiles_stats fs = {.bytes = 0};
+	char size[40] = "flight recorder";
 
-	mt_tracefiles_stats(r->sink, &fs);
-	human_size(fs.bytes, size, sizeof(size));
+	if (r->sink) {
+		mt_tracefiles_stats(r->sink, &fs);
+		human_size(fs.bytes, size, sizeof(size));
+	}
 	mt_log_progress(r->log, "%.0f events/s, %llu spans, %llu lost, %s",
 			r->last_time && seconds > 0 ? (double)(events - r->last_events) / seconds : 0.0,
 			(unsigned long long)st->spans->spans, (unsigned long long)st->lost_total, size);
@@ -119,18 +125,26 @@ static void tell_losses(struct record *r, const struct mt_session_stats *st)
 void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
 			const struct mt_tracefiles_stats *fs)
 {
-	char size[32], files[48] = "";
+	char size[32], where[4400], files[48] = "";
+	uint32_t n = r->recorder->written;
 
 	if (fs->files > 1)
 		snprintf(files, sizeof(files), " (%u files)", fs->files);
 	human_size(fs->bytes, size, sizeof(size));
+	if (r->o->flight)
+		snprintf(where, sizeof(where), "%u snapshot%s%s%s", n, mt_record_plural(n), n ? ", the last one is " : "",
+			 r->recorder->last_path);
+	else if (fs->path[0])
+		snprintf(where, sizeof(where), "%s in %s%s", size, fs->path, files);
+	else
+		snprintf(where, sizeof(where), "no file: nobody fired");
 	tell_losses(r, st);
-	mt_log_info(r->log, "%llu span%s, %llu event%s, %llu thread%s, %llu lost, %s in %s%s",
+	mt_log_info(r->log, "%llu span%s, %llu event%s, %llu thread%s, %llu lost, %s",
 		    (unsigned long long)st->spans->spans, mt_record_plural(st->spans->spans),
 		    (unsigned long long)st->spans->instants, mt_record_plural(st->spans->instants),
 		    (unsigned long long)st->spans->threads, mt_record_plural(st->spans->threads),
-		    (unsigned long long)(st->lost_total + st->decode->malformed + st->decode->unknown), size,
-		    fs->path[0] ? fs->path : "no file: nobody fired", files);
+		    (unsigned long long)(st->lost_total + st->decode->malformed + st->decode->unknown),
+		    where);
 	mt_log_debug(r->log,
 		     "%llu hits delivered, %llu slices, %llu counter values, %llu loop wake-ups, %llu enters "
 		     "of unseen "

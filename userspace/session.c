@@ -92,10 +92,14 @@ static int explain_load(int code, struct mt_session_err *err)
 		return mt_session_say(err, -EOPNOTSUPP,
 				      "kernel has no BTF (/sys/kernel/btf/vmlinux): needs 5.11 or newer with "
 				      "CONFIG_DEBUG_INFO_BTF");
-	if (code == -EPERM || code == -EACCES)
+	if (mt_features_lockdown())
 		return mt_session_say(err, -EPERM,
-				      "the kernel refused the BPF program (%s): lockdown or a security "
-				      "module may forbid tracing",
+				      "kernel lockdown (confidentiality) forbids tracing: see "
+				      "/sys/kernel/security/lockdown");
+	if (code == -EPERM)
+		return mt_session_say(err, -EPERM,
+				      "the kernel refused the BPF program (%s): a security module may forbid "
+				      "tracing",
 				      strerror(-code));
 	if (code == -ENOMEM)
 		return mt_session_say(err, code,
@@ -403,8 +407,11 @@ static void call(struct mt_session *s, const struct mt_run_opts *o,
 /* A target's descriptor says that it is gone. If its exit record was lost, one is made up. */
 static void pid_gone(struct mt_session *s, uint32_t pid)
 {
-	while (mt_session_drain(s) && !s->error)
-		;
+	/* Up to now: an earlier mark, still waited for, may be from before its end. */
+	s->mark_time = 0;
+	do
+		mt_session_drain(s);
+	while (s->mark_time && !s->error);
 	if (!mt_session_target(s, pid))
 		return;
 	mt_session_feed_exit(s, pid);

@@ -26,6 +26,7 @@ TITLES = {"event3": "event, 3 fields", "scope3": "scope, 3 fields", "scope0": "s
           "counter": "counter"}
 HITS_A_TURN = {"none": 0, "event3": 1, "scope3": 2, "scope0": 2, "counter": 1, "aside": 1}
 PEERS = ["bpftrace count()", "perf record"]
+FLOOR = "empty program, trap"  # what to compare with where no peer is installed
 
 
 class Table:
@@ -162,8 +163,12 @@ def not_armed(table, o):
 
 
 def armed(table, o):
+    idle = Contest({"detached": tools.Detached}, ["none", "syscall"], 4000, o.rounds).run(o.times)
+    table.add("The way into the kernel and back", "a system call that does nothing", idle.value("detached", "syscall"),
+              "ns")
     competitors = {
-        "empty program, trap": tools.FloorTrap,
+        "record built, no probe": tools.RecordOnly,
+        FLOOR: tools.FloorTrap,
         "empty program, call": tools.FloorCall,
         "montrace-bpf, nop": tools.montrace("--nop5", "never"),
         "montrace-bpf, 5-byte nop": tools.montrace("--nop5", "always"),
@@ -180,7 +185,8 @@ def armed(table, o):
     for m in MODES[1:]:
         group = "Armed: %s (%d hit%s)" % (TITLES[m], HITS_A_TURN[m], "s" if HITS_A_TURN[m] > 1 else "")
         for name in competitors:
-            peers = [(p, c.value(p, m)) for p in PEERS if p != name]
+            there = [p for p in PEERS if c.value(p, m)] or [FLOOR]
+            peers = [(p, c.value(p, m)) for p in there if p != name]
             table.add(group, name, c.value(name, m), "ns", peers, c.notes[name])
     return c
 

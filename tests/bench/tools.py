@@ -76,6 +76,13 @@ class Detached(Tool):
     pass
 
 
+class RecordOnly(Tool):
+    """The target's own share: the records are built, but no probe takes them."""
+
+    def start(self):
+        raise_semaphores(self.memory)
+
+
 class FloorTrap(Tool):
     by_call = 0
 

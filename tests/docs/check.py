@@ -109,10 +109,10 @@ def command_lines(text):
 
 
 def readme_table(text):
-    """Options in the first cells of table rows; None without such a table."""
+    """Options in the first cells of table rows that begin with one; None without such a table."""
     found = {}
     for line in text.splitlines():
-        m = re.match(r"\|([^|]*)\|", line)
+        m = re.match(r"\|\s*(`-[^|]*)\|", line)
         cell = m[1] if m else ""
         names = re.findall(r"`(--?[\w-]+)[^`]*`", cell)
         for name in names:
@@ -206,6 +206,8 @@ def self_test():
         ("section missing", (help_text, roff.replace(".SH FILES\n", ""), readme, {"MT_DIR"}), 1),
         ("README command line", (help_text, roff, readme.replace("-q -p", "--nope -p"), {"MT_DIR"}), 1),
         ("README table incomplete", (help_text, roff, readme.replace("`--json `", "json"), {"MT_DIR"}), 1),
+        ("README with another table",
+         (help_text, roff, "| `montrace-bpf -p 1`, `--pid 2` | text |\n", {"MT_DIR"}), 0),
         ("no README", (help_text, roff, None, {"MT_DIR"}), 0),
     ]
     bad = 0

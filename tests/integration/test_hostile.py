@@ -232,7 +232,7 @@ def test_disk_full_of_command(c):
         raise lib.Skipped("cannot mount a small file system")
     try:
         status, _, err = run_tool(["--directory", mnt + "/d", "--", "sh", "-c",
-                                   "%s 1 200000; touch %s/end" % (c.targets["short"], c.dir)])
+                                   "%s 1 200000; sleep 1; touch %s/end" % (c.targets["short"], c.dir)])
         equal(status, 1, "exit status: " + err)
         wrong = [l for l in err.splitlines() if "error:" in l]
         equal(len(wrong), 1, "lines of error: " + err)

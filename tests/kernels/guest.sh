@@ -57,7 +57,7 @@ wait_for() {
 trace() {
 	tname=$1
 	shift
-	montrace-bpf "$@" 2>err.$tname >/dev/null &
+	montrace-bpf "$@" 2>err.$tname >/dev/null 3>&- &
 	TRACER=$!
 	wait_for err.$tname 'callsites* armed' || return 1
 }

@@ -59,6 +59,7 @@ static void errors(void **state)
 		{"c:a if arg0 > x", 14, "a whole number"},
 		{"c:a if arg0 > 1.5", 14, "a whole number"},
 		{"c:a if arg0 > 18446744073709551616", 14, "too big"},
+		{"c:a if arg0 > -9223372036854775809", 14, "too big"},
 		{"c:a if arg0 > \"x\"", 14, "== and !="},
 		{"c:a if arg0 == 1 and", 17, "&& or ||"},
 		{"c:a if arg0==1&&arg0==2&&arg0==3&&arg0==4&&arg0==5&&arg0==6&&arg0==7&&arg0==8&&arg0==9", 79,
@@ -353,12 +354,19 @@ static void pairs(void **state)
 		const char *begin, *end;
 		bool pair;
 	} rows[] = {
-		{"a__start", "a__done", true}, {"a__start", "a__end", true},
-		{"a__begin", "a__end", true},  {"a__entry", "a__return", true},
-		{"a-start", "a-end", true},    {"a_start", "a_done", true},
-		{"a_enter", "a_exit", true},   {"a__start", "b__done", false},
-		{"a__start", "a_done", false}, {"a__start", "a__return", false},
-		{"start", "done", false},      {"a", "a", false},
+		{"a__start", "a__done", true},
+		{"a__start", "a__end", true},
+		{"a__begin", "a__end", true},
+		{"a__entry", "a__return", true},
+		{"a-start", "a-end", true},
+		{"a_start", "a_done", true},
+		{"a_enter", "a_exit", true},
+		{"a__start", "b__done", false},
+		{"a__start", "a_done", false},
+		{"a__start", "a__return", false},
+		{"start", "done", false},
+		{"_start", "_done", false},
+		{"a", "a", false},
 	};
 
 	(void)state;
