@@ -65,20 +65,25 @@ static bool is_span(const struct mt_callsite *cs)
 	return cs->class_ == MONTRACE_CLASS_SCOPE || cs->class_ == MONTRACE_CLASS_SPAN;
 }
 
+/* Failed: all its sites are refused; of a span, one of them. */
 static void judge(struct mt_attach *a, struct foreign *f)
 {
 	const struct mt_usdt_found *d = f->found;
 	enum mt_verdict_rule rule;
-	uint32_t i;
+	uint32_t i, k;
 
 	for (i = 0; i < d->ncallsites; i++)
-		f->verdicts[i] = mt_filter_verdict(a->filter, &d->callsites[i], &rule, NULL) ? V_ARMED
+		f->verdicts[i] = mt_filter_verdict(a->filter, &d->callsites[i], &rule, NULL) ? V_FAILED
 				 : rule == MT_RULE_DIRECTIVE                                 ? V_DIRECTIVE
 											     : V_MODE;
 	for (i = 0; i < d->nsites; i++)
-		if (f->site_failed[i] && is_span(&d->callsites[d->sites[i].callsite]) &&
-		    f->verdicts[d->sites[i].callsite] == V_ARMED)
-			f->verdicts[d->sites[i].callsite] = V_FAILED;
+		if (!f->site_failed[i] && f->verdicts[d->sites[i].callsite] == V_FAILED)
+			f->verdicts[d->sites[i].callsite] = V_ARMED;
+	for (i = 0; i < d->nsites; i++) {
+		k = d->sites[i].callsite;
+		if (f->site_failed[i] && is_span(&d->callsites[k]) && f->verdicts[k] == V_ARMED)
+			f->verdicts[k] = V_FAILED;
+	}
 }
 
 /* Its number, and its plan in the kernel. */
@@ -154,6 +159,10 @@ int mt_attach_foreign_arm(struct mt_attach *a, struct attached *native)
 	if (!f)
 		return 0;
 	for (round = 0; round < 3; round++) {
+		if (!a->opts.foreign_multi && !a->opts.foreign_single) { /* a kernel that took neither */
+			memset(f->site_failed, true, f->found->nsites * sizeof(*f->site_failed));
+			f->error = -EOPNOTSUPP;
+		}
 		judge(a, f);
 		f->armed_sites = 0;
 		for (i = 0; i < 2 && !err; i++) {

@@ -235,8 +235,8 @@ static bool record_head(const uint8_t *p, size_t left, struct montrace_record *r
 
 static bool record_fits(const struct montrace_record *r, const struct mt_callsite *cs)
 {
-	return class_has_kind(cs->class_, r->kind) &&
-	       first_field(cs, r->kind) + r->nfields <= cs->nfields && r->nfields <= MONTRACE_MAX_FIELDS && sizeof(*r) + r->nfields * 8u <= r->size;
+	return class_has_kind(cs->class_, r->kind) && first_field(cs, r->kind) + r->nfields <= cs->nfields &&
+	       r->nfields <= MONTRACE_MAX_FIELDS && sizeof(*r) + r->nfields * 8u <= r->size;
 }
 
 static int decode_native(const struct mt_sites *sites, struct mt_decode_stats *stats, const struct mt_wire *w,
@@ -387,7 +387,7 @@ int mt_decode_who(const void *data, size_t len, uint64_t *ret_time, uint32_t *re
 	return 0;
 }
 
-int mt_decode_life(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tid, uint32_t *ret_child)
+int mt_decode_life(const void *data, size_t len, struct mt_life_head *ret_head)
 {
 	struct mt_wire_life life;
 	struct mt_wire w;
@@ -395,9 +395,13 @@ int mt_decode_life(const void *data, size_t len, uint64_t *ret_time, uint32_t *r
 	if (!wire_head(data, len, &w) || w.size < sizeof(w) + sizeof(life))
 		return -EINVAL;
 	memcpy(&life, (const uint8_t *)data + sizeof(w), sizeof(life));
-	*ret_time = w.time;
-	*ret_tid = w.tid;
-	*ret_child = w.kind == MT_WIRE_FORK ? life.child : 0;
+	*ret_head = (struct mt_life_head){
+		.time = w.time,
+		.tgid = w.tgid,
+		.tid = w.tid,
+		.child = w.kind == MT_WIRE_FORK ? life.child : 0,
+		.exec = w.kind == MT_WIRE_EXEC,
+	};
 	return 0;
 }
 

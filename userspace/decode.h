@@ -46,7 +46,16 @@ int mt_decode_peek(const void *data, size_t len, uint8_t *ret_kind, uint32_t *re
 /* When and on which thread a record was made. -EINVAL if it is none. */
 int mt_decode_who(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tgid, uint32_t *ret_tid);
 
-/* The same for a life record, with the process that was born (0 if none was). -EINVAL if it is none. */
-int mt_decode_life(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tid, uint32_t *ret_child);
+/* Head of a life record, for who must bring them in order with hits. */
+struct mt_life_head {
+	uint64_t time;
+	uint32_t tgid;
+	uint32_t tid;
+	uint32_t child; /* process that was born; 0 = none */
+	bool exec;      /* the thread replaced the process's image: its other threads are gone */
+};
+
+/* -EINVAL if it is no life record. */
+int mt_decode_life(const void *data, size_t len, struct mt_life_head *ret_head);
 
 #endif

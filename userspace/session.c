@@ -90,7 +90,7 @@ static int explain_load(int code, struct mt_session_err *err)
 			caps);
 	if (!mt_features_btf())
 		return mt_session_say(err, -EOPNOTSUPP,
-				      "kernel has no BTF (/sys/kernel/btf/vmlinux): needs 5.11 or newer with "
+				      "kernel has no BTF (/sys/kernel/btf/vmlinux): needs 5.15 or newer with "
 				      "CONFIG_DEBUG_INFO_BTF");
 	if (mt_features_lockdown())
 		return mt_session_say(err, -EPERM,
@@ -105,7 +105,7 @@ static int explain_load(int code, struct mt_session_err *err)
 		return mt_session_say(err, code,
 				      "no memory for the BPF program and its ring: try a smaller --ring");
 	return mt_session_say(err, code,
-			      "the kernel refused the BPF program (%s): needs 5.11 or newer with task "
+			      "the kernel refused the BPF program (%s): needs 5.15 or newer with task "
 			      "storage and ring buffers",
 			      strerror(-code));
 }

@@ -106,7 +106,7 @@ static int on_life(void *ctx, void *data, size_t len)
 	struct life l, *p;
 	uint32_t i;
 
-	if (len > LIFE_BYTES || mt_decode_life(data, len, &l.time, &l.tid, &l.child))
+	if (len > LIFE_BYTES || mt_decode_life(data, len, &l.h))
 		return 0;
 	if (s->npending == s->cap_pending) {
 		uint32_t want = s->cap_pending ? s->cap_pending * 2 : 256;
@@ -121,27 +121,33 @@ static int on_life(void *ctx, void *data, size_t len)
 	}
 	l.len = (uint32_t)len;
 	memcpy(l.data, data, len);
-	for (i = s->npending; i && s->pending[i - 1].time > l.time; i--)
+	for (i = s->npending; i && s->pending[i - 1].h.time > l.h.time; i--)
 		s->pending[i] = s->pending[i - 1];
 	s->pending[i] = l;
 	s->npending++;
-	pending_mark(s, l.tid);
-	pending_mark(s, l.child);
+	pending_mark(s, l.h.tid);
+	pending_mark(s, l.h.child);
 	return 0;
 }
 
 /*
  * Feeds what is pending up to a time: all, or (tid not 0) what the thread tid itself did, and the birth of
- * process tgid.
+ * process tgid. If it did an exec, the ends of the process's other threads come first: the kernel waited for them,
+ * so their hits are read already.
  */
 static void feed_life(struct mt_session *s, uint64_t until, uint32_t tid, uint32_t tgid)
 {
+	uint64_t exec = 0;
 	uint32_t i, keep = 0;
 
+	for (i = 0; tid && i < s->npending; i++)
+		if (s->pending[i].h.exec && s->pending[i].h.tid == tid && s->pending[i].h.time <= until)
+			exec = s->pending[i].h.time;
 	for (i = 0; i < s->npending; i++) {
 		struct life *l = &s->pending[i];
 
-		if (l->time <= until && (!tid || l->tid == tid || l->child == tgid))
+		if (l->h.time <= until && (!tid || l->h.tid == tid || l->h.child == tgid ||
+					   (l->h.tgid == tgid && l->h.time <= exec)))
 			mt_decode_record(&s->sites, &s->decode, l->data, l->len, on_event, s);
 		else
 			s->pending[keep++] = *l;
@@ -149,8 +155,8 @@ static void feed_life(struct mt_session *s, uint64_t until, uint32_t tid, uint32
 	s->npending = keep;
 	memset(s->pending_bits, 0, sizeof(s->pending_bits));
 	for (i = 0; i < keep; i++) {
-		pending_mark(s, s->pending[i].tid);
-		pending_mark(s, s->pending[i].child);
+		pending_mark(s, s->pending[i].h.tid);
+		pending_mark(s, s->pending[i].h.child);
 	}
 }
 

@@ -2,6 +2,8 @@
 #include "session_foreign.h"
 
 #include <linux/bpf.h>
+#include <stdio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI, which older headers lack */
@@ -24,11 +26,46 @@ static bool may_sleep(bool multi)
 	return true;
 }
 
+static bool kernel_older(unsigned major, unsigned minor)
+{
+	unsigned a = 0, b = 0;
+	struct utsname u;
+
+	if (uname(&u) || sscanf(u.release, "%u.%u", &a, &b) != 2)
+		return true;
+	return a < major || (a == major && b < minor);
+}
+
+/*
+ * These programs ask more of the verifier than the others. Kernels from 6.1 on are known to take them; an older one
+ * is asked with a copy, so that a refusal costs foreign probes only.
+ */
+static bool takes_foreign(void)
+{
+	struct bpf_program *p;
+	struct montrace_bpf *skel;
+	bool ok;
+
+	if (!kernel_older(6, 1))
+		return true;
+	skel = montrace_bpf__open();
+	if (!skel)
+		return false;
+	bpf_object__for_each_program(p, skel->obj)
+		bpf_program__set_autoload(p, p == skel->progs.mt_foreign_single);
+	ok = !montrace_bpf__load(skel);
+	montrace_bpf__destroy(skel);
+	return ok;
+}
+
 void mt_session_foreign_load(struct montrace_bpf *skel, bool with_multi)
 {
-	bpf_program__set_autoload(skel->progs.mt_foreign_multi, with_multi);
-	bpf_program__set_autoload(skel->progs.mt_foreign_multi_s, with_multi && may_sleep(true));
-	bpf_program__set_autoload(skel->progs.mt_foreign_single_s, may_sleep(false));
+	bool any = takes_foreign();
+
+	bpf_program__set_autoload(skel->progs.mt_foreign_multi, any && with_multi);
+	bpf_program__set_autoload(skel->progs.mt_foreign_multi_s, any && with_multi && may_sleep(true));
+	bpf_program__set_autoload(skel->progs.mt_foreign_single, any);
+	bpf_program__set_autoload(skel->progs.mt_foreign_single_s, any && may_sleep(false));
 }
 
 static const struct bpf_program *loaded(const struct bpf_program *p)

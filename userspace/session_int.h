@@ -25,9 +25,7 @@ struct target {
 };
 
 struct life {
-	uint64_t time;
-	uint32_t tid;   /* who */
-	uint32_t child; /* of a fork: the new process; else 0 */
+	struct mt_life_head h;
 	uint32_t len;
 	unsigned char data[LIFE_BYTES];
 };

@@ -189,12 +189,17 @@ class Perf(Tool):
             return
         cls.cache = tempfile.mkdtemp(prefix="mt-bench-perf-")
         perf = ["perf", "--buildid-dir", cls.cache]
-        run = lambda *a: subprocess.run(perf + list(a), stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode()
+
+        def run(*args):
+            p = subprocess.run(perf + list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            return p.stdout.decode()
+
         run("buildid-cache", "--add", exe)
         kinds = sorted(set(re.findall(r"sdt_montrace:(\w+)", run("list", "sdt"))))
         made = []
         for k in kinds:
             text = run("probe", "sdt_montrace:" + k)
+            # one name may stand for many places, and is listed once for each
             made += re.findall(r"^\s+(sdt_montrace:\w+) +\(on", text, re.M)
             if not made:
                 cls.why = text.strip().splitlines()[-1] if text.strip() else "no uprobe events"
@@ -214,8 +219,9 @@ class Perf(Tool):
         if not self.events:
             raise Unavailable(self.why)
         self.err = open(os.path.join(self.directory, "err"), "w+")
-        self.p = subprocess.Popen(["perf", "record", "-e", ",".join(self.events), "-p", str(self.pid), "-o",
-                                   os.path.join(self.directory, "perf.data")], stdout=self.err, stderr=self.err)
+        # -m: with the buffer that it takes by itself it loses hits, and lost ones are cheap
+        self.p = subprocess.Popen(["perf", "record", "-m", "16M", "-e", ",".join(self.events), "-p", str(self.pid),
+                                   "-o", os.path.join(self.directory, "perf.data")], stdout=self.err, stderr=self.err)
         try:
             wait_armed(self.memory, self.before, lambda: self.p.poll() is None)
         except Unavailable:

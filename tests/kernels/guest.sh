@@ -135,6 +135,25 @@ check_count() {
 	send count
 }
 
+# A ring that is too small: what is lost is counted, and the trace says the same number (verify.py).
+check_small_ring() {
+	start small count 4 20000
+	trace small -v --ring 4K -p $PID -o small.pftrace || { fail "$(cat err.small)"; return; }
+	go
+	wait_for out.small '^done' || { fail "the target hangs"; return; }
+	echo >&3
+	exec 3>&-
+	join
+	[ $STATUS = 0 ] || { fail "exit status $STATUS: $(tail -n 1 err.small)"; return; }
+	delivered=$(number err.small 'hits delivered')
+	lost=$(number err.small 'lost,')
+	[ "$((${delivered:-0} + ${lost:-0}))" = "$(said small hits)" ] && [ "${delivered:-0}" -gt 0 ] && [ "${lost:-0}" -gt 0 ] ||
+		{ fail "delivered ${delivered:-?} + lost ${lost:-?}, target: $(said small hits)"; return; }
+	echo "lost=$lost" >>out.small
+	result "note small ring: $delivered hits delivered, $lost lost"
+	send small
+}
+
 # Which kind of link: chosen by the tracer alone.
 check_links() {
 	multi=$(grep -c '^link_type:.*uprobe_multi' links)
@@ -205,6 +224,14 @@ check_command() {
 	send command
 }
 
+# Children of the command are followed, and what they exec.
+check_follow() {
+	montrace-bpf -v -o follow.pftrace -- sh -c 'echo go | count 1 300; echo go | count 2 50; true' 2>err.follow >out.follow ||
+		{ fail "exit status $?: $(tail -n 1 err.follow)"; return; }
+	[ "$(number err.follow 'hits delivered')" = 400 ] ||
+		fail "$(number err.follow 'hits delivered') delivered, not 400: $(cat err.follow)"
+}
+
 check_list() {
 	montrace-bpf list /bin/count >list.out 2>&1 || { fail "exit status $?: $(tail -n 1 list.out)"; return; }
 	grep -q 'event' list.out && grep -q 'scope' list.out || fail "$(tr '\n' ';' <list.out)"
@@ -244,7 +271,7 @@ check_lockdown() {
 
 KERNEL=$(uname -r)
 result "note kernel $KERNEL, up after $(now) s"
-for c in count links armed_memory detach die foreign command list unprivileged no_btf lockdown; do
+for c in count links armed_memory small_ring detach die foreign command follow list unprivileged no_btf lockdown; do
 	case $c in
 	unprivileged) start idle count 1 1 ;;
 	esac

@@ -3,7 +3,7 @@
 #
 # Boots Debian's kernels in qemu and runs the built tool (MT_BUILD) on real targets there.
 #
-#   tests/kernels/run.sh [NAME]...     NAME: 6.1, 6.12; all without
+#   tests/kernels/run.sh [NAME]...     NAME: 6.1, 6.12; all without. MT_KEEP=1 keeps what the machines said
 #
 # The kernels come from Debian's packages, downloaded with apt and unpacked, never installed; they are kept in
 # build-test/kernels. A virtual machine has an initial file system and nothing else: busybox, the tool with its
@@ -27,7 +27,11 @@ clean() {
 	for p in "${QEMU_PIDS[@]}"; do
 		kill "$p" 2>/dev/null
 	done
-	[ -n "${MT_KEEP:-}" ] && say "kept: $WORK" || rm -rf "$WORK"
+	if [ -n "${MT_KEEP:-}" ]; then
+		say "kept: $WORK"
+	else
+		rm -rf "$WORK"
+	fi
 	give_back "$CACHE"
 }
 trap clean EXIT
@@ -51,26 +55,29 @@ skipped() {
 finish() {
 	say "$PASSED passed, $FAILED failed, $SKIPPED skipped"
 	[ $FAILED = 0 ]
-	exit
+	exit $?
 }
 
 # ---- Packages ---------------------------------------------------------------------------------------
 
-# The newest kernel package of a series that apt knows: prints its name. Unsigned ones hold the same image.
-kernel_package() {
-	apt-cache pkgnames "linux-image-$1." | grep -E -- '-cloud-amd64-unsigned$' | sort -V | tail -n 1
+# The package of what is kept under NAME; of a kernel series the newest that apt knows. Unsigned ones hold the same
+# image.
+package_of() {
+	case $1 in
+	busybox) echo busybox-static ;;
+	*) apt-cache pkgnames "linux-image-$1." | grep -E -- '-cloud-amd64-unsigned$' | sort -V | tail -n 1 ;;
+	esac
 }
 
-# fetch NAME PACKAGE: unpacks a package to build-test/kernels/NAME, unless that is done already.
+# Unpacks what NAME is of to build-test/kernels/NAME, unless that is there already.
 fetch() {
-	local dir=$CACHE/$1 package=$2 tmp=$WORK/deb.$1
+	local dir=$CACHE/$1 package tmp=$WORK/deb.$1
 
+	package=$(package_of "$1")
+	[ -n "$package" ] || return 1
 	[ "$(cat "$dir/package" 2>/dev/null)" = "$package" ] && return 0
-	mkdir -p "$tmp" || return 1
-	(cd "$tmp" && apt-get -q download "$package" && dpkg-deb -x ./*.deb root) >"$tmp.log" 2>&1 || {
-		tail -n 3 "$tmp.log"
-		return 1
-	}
+	rm -rf "$tmp" && mkdir -p "$tmp" || return 1
+	(cd "$tmp" && apt-get -q download "$package" && dpkg-deb -x ./*.deb root) >"$tmp.log" 2>&1 || return 1
 	rm -rf "$dir" && mkdir -p "$dir" || return 1
 	case $1 in
 	busybox) cp "$tmp/root/bin/busybox" "$dir/" ;;
@@ -80,15 +87,13 @@ fetch() {
 	printf '%s\n' "$package" >"$dir/package"
 }
 
-# The image of a series; without the network, the one that is here already.
-get_kernel() {
-	local series=$1 package
-
-	package=$(kernel_package "$series")
-	if [ -z "$package" ] && [ "$series" = 6.12 ] && [ ! -e "$CACHE/$series/vmlinuz" ]; then
-		add_backports >/dev/null && package=$(kernel_package "$series")
-	fi
-	[ -z "$package" ] || fetch "$series" "$package" || [ -e "$CACHE/$series/vmlinuz" ] && [ -e "$CACHE/$series/vmlinuz" ]
+# As fetch; if apt's lists are missing or old, with new ones, and with backports; else what is there from before.
+get() {
+	fetch "$1" && return 0
+	(apt_update) && fetch "$1" && return 0
+	[ "$1" != 6.12 ] || [ -n "$(package_of "$1")" ] || { add_backports && fetch "$1" && return 0; }
+	[ ! -e "$WORK/deb.$1.log" ] || tail -n 3 "$WORK/deb.$1.log"
+	[ -e "$CACHE/$1/package" ]
 }
 
 # ---- The initial file system ------------------------------------------------------------------------
@@ -136,7 +141,7 @@ boot() {
 	local name=$1 out=$WORK/$1
 
 	mkdir -p "$out"
-	timeout -k 5 "$BOOT_SECONDS" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 \
+	timeout -k 5 "$BOOT_SECONDS" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 768 \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-serial "file:$out/console" -serial "file:$out/results" -serial "file:$out/traces" \
 		-kernel "$CACHE/$name/vmlinuz" -initrd "$WORK/initrd" \
@@ -190,14 +195,14 @@ command -v python3 >/dev/null || skip_all "no python3"
 	finish
 }
 mkdir -p "$CACHE"
-fetch busybox busybox-static || [ -e "$CACHE/busybox/busybox" ] || skip_all "busybox-static cannot be downloaded"
+get busybox || skip_all "busybox-static cannot be downloaded"
 make_root || {
 	failed "the initial file system could not be made"
 	finish
 }
 booted=()
 for name in "${names[@]}"; do
-	if get_kernel "$name"; then
+	if get "$name"; then
 		boot "$name"
 		booted+=("$name")
 	else
