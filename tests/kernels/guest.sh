@@ -264,7 +264,7 @@ check_unprivileged() {
 # The last one: there is no way back.
 check_lockdown() {
 	echo confidentiality >/sys/kernel/security/lockdown || { fail "no lockdown here"; return; }
-	refused 'lockdown' montrace-bpf -p $PID -o x.pftrace
+	refused 'kernel lockdown' montrace-bpf -p $PID -o x.pftrace
 }
 
 # ---- The run ----------------------------------------------------------------------------------------

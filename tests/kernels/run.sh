@@ -126,7 +126,7 @@ list_probes() {
 
 make_root() {
 	ROOT=$WORK/root
-	mkdir -p "$ROOT"/{bin,etc,proc,sys,dev,tmp} || return 1
+	mkdir -p "$ROOT"/{bin,etc,proc,run,sys,dev,tmp} || return 1
 	printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$ROOT/etc/passwd"
 	cp "$CACHE/busybox/busybox" "$ROOT/bin/" && cp "$HERE/guest.sh" "$ROOT/init" && chmod 755 "$ROOT/init" &&
 		cp "$BUILD/montrace-bpf" "$ROOT/bin/" || return 1

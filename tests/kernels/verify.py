@@ -81,6 +81,8 @@ def verify_die(tool, path, truth):
     rows = dump(tool, path)
     equal({k: len(v) for k, v in rows.items()}, {"before": 10, "outer": 1, "inner": 1, "last words": 1}, "rows")
     equal(rows["inner"][0]["args"]["depth"], 2, "depth")
+    for name in ("outer", "inner"):
+        equal(rows[name][0]["args"].get("end"), "process killed by signal 9 (SIGKILL)", "end of " + name)
 
 
 def verify_operands(tool, path, truth):

@@ -183,7 +183,7 @@ static void again(void)
 
 	for (i = 10; i < 10 + arg(0, 3); i++)
 		tick(i);
-	nap(300000); /* who had to attach again has done it now */
+	nap(1000000); /* who had to attach again has done it now */
 	tick(100);
 	tick(101);
 }
