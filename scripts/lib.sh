@@ -321,8 +321,8 @@ why_no_tracing() {
 	minor=${minor%%[!0-9]*}
 	if [ "$(id -u)" != 0 ]; then
 		echo "not root"
-	elif [ "$major" -lt 5 ] || { [ "$major" = 5 ] && [ "${minor:-0}" -lt 11 ]; }; then
-		echo "kernel $release is too old: 5.11 or newer is needed"
+	elif [ "$major" -lt 5 ] || { [ "$major" = 5 ] && [ "${minor:-0}" -lt 15 ]; }; then
+		echo "kernel $release is too old: 5.15 or newer is needed"
 	elif [ ! -r /sys/kernel/btf/vmlinux ]; then
 		echo "this kernel has no BTF (no /sys/kernel/btf/vmlinux; CONFIG_DEBUG_INFO_BTF)"
 	fi

@@ -25,12 +25,16 @@ OPTION = re.compile(r"(?<![\w-])(--?[a-zA-Z][\w-]*)")
 
 
 def help_options(text):
-    """{long option: (short option or None, takes an argument)}"""
+    """{option: (short form or None, takes an argument)}; an option without long form by its short one"""
     found = {}
     for line in text.splitlines():
-        m = re.match(r"\s{2,8}(?:(-\w), )?(--[\w-]+)((?: \S+)?)(?:\s\s|$)", line)
+        m = re.match(r"\s{2,8}(?:(-\w), )?(--[\w-]+)(\[=\S+\]|(?: \S+)?)(?:\s\s|$)", line)
         if m:
             found[m[2]] = (m[1], bool(m[3].strip()))
+            continue
+        m = re.match(r"  (-\w)((?: \S+)?)\s\s", line)
+        if m:
+            found[m[1]] = (None, bool(m[2].strip()))
     return found
 
 
@@ -72,7 +76,7 @@ def man_options(sections):
         if m:
             found[m[2]] = (m[1], bool(m[3].strip()))
         else:
-            found[text] = (None, False)
+            found[text.split()[0]] = (None, " " in text)
     return found
 
 
@@ -104,7 +108,7 @@ def command_lines(text):
         for m in re.finditer(r"(?:^|[\s`/])montrace-bpf (.*)", line):
             line_options = re.split(r"[`|;#]|&&|(?<!\S)--(?=\s)", m[1])[0]
             line_options = re.sub(r"'[^']*'|\"[^\"]*\"", "", line_options)
-            found |= set(OPTION.findall(line_options))
+            found |= {o if o.startswith("--") else o[:2] for o in OPTION.findall(line_options)}  # -F10s is -F
     return found
 
 
@@ -181,15 +185,19 @@ def self_test():
     """Each kind of mistake is found, and a good set passes."""
     opts = [("-p", "--pid", "PID"), ("-o", "--output", "FILE"), (None, "--ring", "SIZE"),
             (None, "--json", ""), ("-q", "--quiet", ""), ("-h", "--help", "")]
+    # An option with an optional value, and one that is short only.
+    more_help = "  -F, --flight[=SPEC]   text\n  -f                    text\n"
+    more_man = ".TP\n\\fB\\-F\\fP, \\fB\\-\\-flight\\fP[=\\fISPEC\\fP]\nText.\n.TP\n\\fB\\-f\\fP\nText.\n"
+    more_readme = "| `-F`, `--flight[=SPEC]` | text |\n| `-f` | text |\n"
     help_text = "Usage: montrace-bpf [record] -p PID\n       montrace-bpf dump FILE\n\n" + "".join(
-        f"  {s + ', ' if s else '    '}{n + (' ' + a if a else ''):<20}text\n" for s, n, a in opts)
+        f"  {s + ', ' if s else '    '}{n + (' ' + a if a else ''):<20}text\n" for s, n, a in opts) + more_help
     roff = ".SH NAME\n.SH SYNOPSIS\n.SH DESCRIPTION\n.B record\n.B dump\n.SH OPTIONS\n" + "".join(
         ".TP\n" + (f"\\fB\\{s}\\fP, " if s else "") + "\\fB" + n.replace("-", "\\-") + "\\fP"
         + (f" \\fI{a}\\fP" if a else "") + "\nText.\n" for s, n, a in opts)
-    roff += (".SH EXIT STATUS\n.SH ENVIRONMENT\n.TP\n.B MT_DIR\nText.\n.SH FILES\n.SH SECURITY\n"
+    roff += more_man + (".SH EXIT STATUS\n.SH ENVIRONMENT\n.TP\n.B MT_DIR\nText.\n.SH FILES\n.SH SECURITY\n"
              ".SH KERNEL REQUIREMENTS\n.SH EXAMPLES\nsudo montrace-bpf \\-p 1 | head \\-n 3\n")
     readme = "`montrace-bpf -q -p 1`\n\n| Option | |\n|---|---|\n" + "".join(
-        f"| {'`' + s + '`, ' if s else ''}`{n} {a}` | text |\n" for s, n, a in opts)
+        f"| {'`' + s + '`, ' if s else ''}`{n} {a}` | text |\n" for s, n, a in opts) + more_readme
     good = (help_text, roff, readme, {"MT_DIR"})
     cases = [
         ("good", good, 0),
@@ -197,6 +205,10 @@ def self_test():
         ("option unknown to --help", (help_text.replace("--json", "--jsom"), roff, readme, {"MT_DIR"}), 2),
         ("no argument in the man page", (help_text, roff.replace(" \\fISIZE\\fP", ""), readme, {"MT_DIR"}), 1),
         ("other short option", (help_text, roff.replace("\\fB\\-q", "\\fB\\-Q"), readme, {"MT_DIR"}), 1),
+        ("optional value missing in the man page",
+         (help_text, roff.replace("\\-\\-flight\\fP[=", "\\-\\-flight\\fP\n["), readme, {"MT_DIR"}), 1),
+        ("short option missing in the man page",
+         (help_text, roff.replace("\\fB\\-f\\fP", "\\fB\\-g\\fP"), readme, {"MT_DIR"}), 1),
         ("command missing", (help_text, roff.replace(".B dump\n", ""), readme, {"MT_DIR"}), 1),
         ("options of a command are its own",
          (help_text, roff + "sudo montrace-bpf \\-\\- ./x \\-\\-port 1\n", readme, {"MT_DIR"}), 0),
