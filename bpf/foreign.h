@@ -23,9 +23,9 @@
 #ifndef MT_FOREIGN_H
 #define MT_FOREIGN_H
 
-#define MAX_TEXT 1024 /* MONTRACE_MAX_TEXT */
+#define MAX_TEXT 1024  /* MONTRACE_MAX_TEXT */
 #define TEXT_MASK 2047 /* covers MAX_TEXT and 2 */
-#define TEXT_END 4064 /* RECORD_MAX less the second record, less what fills up to 8 */
+#define TEXT_END 4064  /* RECORD_MAX less the second record, less what fills up to 8 */
 #define KIND_SPAN_NEW 3
 #define KIND_SPAN_ENTER 4
 #define KIND_SPAN_CLOSE 6

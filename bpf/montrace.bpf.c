@@ -32,7 +32,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TASK_COMM_LEN 16
 #define SIGSTOP 19
-#define RECORD_MIN 24	/* sizeof(struct montrace_record) */
+#define RECORD_MIN 24   /* sizeof(struct montrace_record) */
 #define RECORD_MAX 4096 /* MONTRACE_MAX_RECORD */
 
 /* Sizes of both rings are set before loading. */
@@ -94,10 +94,10 @@ struct {
 const volatile __u64 fill_mark = 0; /* bytes in the ring from which the reader is woken */
 
 /* Shared with the reader. */
-__u32 epoch = 1;	       /* it counts this up after each change of `targets` */
-__u32 report_execs = 0;	       /* it wants to hear of every exec, not only those of traced processes */
-__u32 hold_execs = 0;	       /* it wants targets that exec an unknown file stopped until it has armed it */
-__u32 woken = 0;	       /* it clears this when it has drained the ring */
+__u32 epoch = 1;        /* it counts this up after each change of `targets` */
+__u32 report_execs = 0; /* it wants to hear of every exec, not only those of traced processes */
+__u32 hold_execs = 0;   /* it wants targets that exec an unknown file stopped until it has armed it */
+__u32 woken = 0;        /* it clears this when it has drained the ring */
 __u64 lost[MT_LOST_CAUSES] = {}; /* enum mt_lost_cause */
 
 static __always_inline void count_lost(enum mt_lost_cause cause)
@@ -198,27 +198,27 @@ static __always_inline __u64 wake_flags(__u64 seq)
  * The record in a slot of `max` bytes of data. `fill` puts the data there; non-zero: it could not be read.
  * One class per size: a reservation's size has to be a constant.
  */
-#define PUT(max, fill)                                                                        \
-	do {                                                                                  \
-		struct {                                                                      \
-			struct mt_wire head;                                                  \
-			__u64 data[(max) / 8];                                                \
-		} *r = bpf_ringbuf_reserve(&ring, sizeof(struct mt_wire) + (max), 0);         \
-		if (!r) {                                                                     \
-			count_lost(MT_LOST_RING);                                             \
-			return 0;                                                             \
-		}                                                                             \
-		head(&r->head, t, MT_WIRE_NATIVE, sizeof(struct mt_wire) + size);             \
-		r->head.flags = MT_WIRE_F_SEQ;                                                \
-		r->head.site = bpf_get_attach_cookie(ctx);                                    \
-		r->head.seq = seq;                                                            \
-		if (fill) {                                                                   \
-			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);                             \
-			count_lost(MT_LOST_READ);                                             \
-			return 0;                                                             \
-		}                                                                             \
-		bpf_ringbuf_submit(r, wake_flags(seq));                                       \
-		return 0;                                                                     \
+#define PUT(max, fill)                                                                \
+	do {                                                                          \
+		struct {                                                              \
+			struct mt_wire head;                                          \
+			__u64 data[(max) / 8];                                        \
+		} *r = bpf_ringbuf_reserve(&ring, sizeof(struct mt_wire) + (max), 0); \
+		if (!r) {                                                             \
+			count_lost(MT_LOST_RING);                                     \
+			return 0;                                                     \
+		}                                                                     \
+		head(&r->head, t, MT_WIRE_NATIVE, sizeof(struct mt_wire) + size);     \
+		r->head.flags = MT_WIRE_F_SEQ;                                        \
+		r->head.site = bpf_get_attach_cookie(ctx);                            \
+		r->head.seq = seq;                                                    \
+		if (fill) {                                                           \
+			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);                     \
+			count_lost(MT_LOST_READ);                                     \
+			return 0;                                                     \
+		}                                                                     \
+		bpf_ringbuf_submit(r, wake_flags(seq));                               \
+		return 0;                                                             \
 	} while (0)
 
 #define PUT_MEMORY(max) PUT(max, bpf_probe_read_user(r->data, size, from))

@@ -34,10 +34,10 @@ struct mt_exe_key {
 
 /* ---- Plans: how a hit of a foreign USDT site becomes records (bpf/foreign.h) ----------------------- */
 
-#define MT_PLAN_OPS 16	  /* operands read in a hit */
+#define MT_PLAN_OPS 16    /* operands read in a hit */
 #define MT_PLAN_FIELDS 16 /* MONTRACE_MAX_FIELDS */
-#define MT_PLAN_TESTS 8	  /* comparisons of a predicate */
-#define MT_PLAN_TEXT 64	  /* bytes of a text compared with, its NUL included */
+#define MT_PLAN_TESTS 8   /* comparisons of a predicate */
+#define MT_PLAN_TEXT 64   /* bytes of a text compared with, its NUL included */
 #define MT_MAX_PLANS 65536
 #define MT_PLAN_NEST 8 /* span specs with a predicate that a thread can be in at once, in full */
 
@@ -45,11 +45,11 @@ struct mt_exe_key {
 #define MT_NO_OP 0xff
 
 enum {
-	MT_OP_DEREF = 1,  /* the value is in memory at that address, else it is the sum itself */
-	MT_OP_SIGNED = 2, /* extended with its sign */
-	MT_OP_SITE = 4,	  /* disp is relative to the site's address */
-	MT_OP_FS = 8,	  /* add the thread's fs base */
-	MT_OP_ADDR32 = 16, /* addresses wrap at 4 GiB */
+	MT_OP_DEREF = 1,      /* the value is in memory at that address, else it is the sum itself */
+	MT_OP_SIGNED = 2,     /* extended with its sign */
+	MT_OP_SITE = 4,       /* disp is relative to the site's address */
+	MT_OP_FS = 8,         /* add the thread's fs base */
+	MT_OP_ADDR32 = 16,    /* addresses wrap at 4 GiB */
 	MT_OP_INDEX_S32 = 32, /* the index register's lower half, sign-extended */
 	MT_OP_INDEX_U32 = 64, /* ... zero-extended */
 	MT_OP_GS32 = 128,     /* add the base of the 32-bit thread-local segment */
@@ -72,16 +72,16 @@ struct mt_plan_op {
 enum mt_missing {
 	MT_MISSING_NOT = 0,
 	MT_MISSING_UNREADABLE = 1, /* the memory could not be read */
-	MT_MISSING_XMM = 2,	   /* in a vector register */
+	MT_MISSING_XMM = 2,        /* in a vector register */
 	MT_MISSING_X87 = 3,
-	MT_MISSING_SIZE = 4,	/* no size of a number: a struct by value */
-	MT_MISSING_SYMBOL = 5,	/* its symbol is not in the file's symbol table, or twice */
+	MT_MISSING_SIZE = 4,    /* no size of a number: a struct by value */
+	MT_MISSING_SYMBOL = 5,  /* its symbol is not in the file's symbol table, or twice */
 	MT_MISSING_OPERAND = 6, /* not understood */
-	MT_MISSING_LENGTH = 7,	/* text of negative length */
-	MT_MISSING_GOT = 8,	/* its address is in a table made at run time */
-	MT_MISSING_TLS = 9,	/* thread-local in a way that only the process knows */
-	MT_MISSING_ARG = 10,	/* the probe has no such argument */
-	MT_MISSING_TYPE = 11,	/* of another type than at the probe's other sites, or than asked for */
+	MT_MISSING_LENGTH = 7,  /* text of negative length */
+	MT_MISSING_GOT = 8,     /* its address is in a table made at run time */
+	MT_MISSING_TLS = 9,     /* thread-local in a way that only the process knows */
+	MT_MISSING_ARG = 10,    /* the probe has no such argument */
+	MT_MISSING_TYPE = 11,   /* of another type than at the probe's other sites, or than asked for */
 };
 
 enum { MT_FIELD_NUMBER = 0, MT_FIELD_TEXT = 1 };
@@ -109,18 +109,18 @@ enum mt_cmp {
 /* A comparison. A value that is missing makes it false. */
 struct mt_plan_test {
 	unsigned char op;
-	unsigned char cmp;    /* enum mt_cmp */
-	unsigned char alt;    /* begins an alternative: (... && ...) || (this && ...) */
+	unsigned char cmp;     /* enum mt_cmp */
+	unsigned char alt;     /* begins an alternative: (... && ...) || (this && ...) */
 	unsigned char signed_; /* compare as signed numbers */
-	unsigned int text;    /* index of the text */
+	unsigned int text;     /* index of the text */
 	unsigned long long value;
 };
 
 enum {
-	MT_PLAN_SPAN = 1,	/* with an id made of the key: begin is SPAN_NEW and SPAN_ENTER */
-	MT_PLAN_NEST_PUSH = 2,	/* begin of a span with a predicate: remember what it said ... */
-	MT_PLAN_NEST_POP = 4,	/* ... the end of such one: it said no, then this is nobody's end */
-	MT_PLAN_REGS = 8,	/* operands in registers */
+	MT_PLAN_SPAN = 1,         /* with an id made of the key: begin is SPAN_NEW and SPAN_ENTER */
+	MT_PLAN_NEST_PUSH = 2,    /* begin of a span with a predicate: remember what it said ... */
+	MT_PLAN_NEST_POP = 4,     /* ... the end of such one: it said no, then this is nobody's end */
+	MT_PLAN_REGS = 8,         /* operands in registers */
 	MT_PLAN_THREAD_BASE = 16, /* operands relative to the thread's segment */
 };
 

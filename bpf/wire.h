@@ -11,35 +11,36 @@
 
 /* Append-only. Unknown kinds are skipped. */
 enum mt_wire_kind {
-	MT_WIRE_NATIVE = 1,	 /* payload: one or more struct montrace_record of one hit */
+	MT_WIRE_NATIVE = 1,      /* payload: one or more struct montrace_record of one hit */
 	MT_WIRE_THREAD_EXIT = 2, /* payload: struct mt_wire_life; seq = hits the thread had */
-	MT_WIRE_FORK = 3,	 /* payload: struct mt_wire_life; a new process (not a thread) */
-	MT_WIRE_EXEC = 4,	 /* payload: struct mt_wire_life */
-	MT_WIRE_COMM = 5,	 /* payload: struct mt_wire_life; comm is the new name */
-	MT_WIRE_MAPS = 6,	 /* kept free: a process mapped code (userspace watches by perf events) */
-	MT_WIRE_FOREIGN = 16,	 /* as NATIVE, made here of a foreign USDT site's operands; values may be missing */
+	MT_WIRE_FORK = 3,        /* payload: struct mt_wire_life; a new process (not a thread) */
+	MT_WIRE_EXEC = 4,        /* payload: struct mt_wire_life */
+	MT_WIRE_COMM = 5,        /* payload: struct mt_wire_life; comm is the new name */
+	MT_WIRE_MAPS = 6,        /* kept free: a process mapped code (userspace watches by perf events) */
+	MT_WIRE_FOREIGN =
+		16, /* as NATIVE, made here of a foreign USDT site's operands; values may be missing */
 };
 
 struct mt_wire {
-	__u16 size;  /* head and payload, bytes */
-	__u8 kind;   /* enum mt_wire_kind */
-	__u8 flags;  /* MT_WIRE_F_* */
-	__u32 site;  /* site number (BPF cookie); 0 for lifecycle kinds */
-	__u64 time;  /* CLOCK_BOOTTIME ns, taken after the slot was reserved */
-	__u32 tgid;  /* initial pid namespace */
+	__u16 size; /* head and payload, bytes */
+	__u8 kind;  /* enum mt_wire_kind */
+	__u8 flags; /* MT_WIRE_F_* */
+	__u32 site; /* site number (BPF cookie); 0 for lifecycle kinds */
+	__u64 time; /* CLOCK_BOOTTIME ns, taken after the slot was reserved */
+	__u32 tgid; /* initial pid namespace */
 	__u32 tid;
 	__u64 seq;   /* number of this hit on its thread, from 0, lost ones included */
 	__u64 start; /* the thread's start, boot-time ns */
 };
 
 #define MT_WIRE_F_GROUP_DEAD 1 /* THREAD_EXIT: it was the last thread, status counts */
-#define MT_WIRE_F_SEQ 2	       /* seq counts (always for hits; for THREAD_EXIT if the thread had any) */
+#define MT_WIRE_F_SEQ 2        /* seq counts (always for hits; for THREAD_EXIT if the thread had any) */
 
 struct mt_wire_life {
-	__u32 child;	   /* FORK: tgid of the child; EXEC: device of the executable (major << 20 | minor) */
-	__u32 status;	   /* THREAD_EXIT with GROUP_DEAD: wait(2) status; EXEC: MT_TARGET_* flags, 0 = not traced */
+	__u32 child; /* FORK: tgid of the child; EXEC: device of the executable (major << 20 | minor) */
+	__u32 status; /* THREAD_EXIT with GROUP_DEAD: wait(2) status; EXEC: MT_TARGET_* flags, 0 = not traced */
 	__u64 child_start; /* FORK: start of the child, boot-time ns; EXEC: inode of the executable */
-	char comm[16];	   /* current name of the thread (FORK: of the child), NUL-terminated */
+	char comm[16];     /* current name of the thread (FORK: of the child), NUL-terminated */
 };
 
 _Static_assert(sizeof(struct mt_wire) == 40, "wire head");

@@ -61,7 +61,8 @@ static int list_pid(const struct listing *l, uint32_t pid)
 	if (!err)
 		err = mt_proc_files(dir, &files);
 	if (err) {
-		mt_log_error(l->log, "process %u: %s", pid, err == -ESRCH ? "does not exist" : strerror(-err));
+		mt_log_error(l->log, "process %u: %s", pid,
+			     err == -ESRCH ? "does not exist" : strerror(-err));
 		goto out;
 	}
 	for (i = 0; i < files.n; i++) {
@@ -212,8 +213,8 @@ int mt_cmd_merge(const struct mt_options *o, const struct mt_environment *env, s
 	if (!paths)
 		code = -ENOMEM;
 	if (!code)
-		code = mt_merge_paths((const char *const *)paths, (uint32_t)o->nfiles, o->output, o->compress, &files,
-				      &report, &err);
+		code = mt_merge_paths((const char *const *)paths, (uint32_t)o->nfiles, o->output, o->compress,
+				      &files, &report, &err);
 	if (code)
 		mt_log_error(log, "merge: %s", err.text[0] ? err.text : strerror(-code));
 	else if (log->level > MT_LOG_QUIET)

@@ -269,12 +269,8 @@ int mt_list_print(FILE *f, const struct mt_elfnotes *n, const char *path, const 
 int mt_list_print_with(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
 		       struct mt_usdt_profile *const *profiles, uint32_t nprofiles, unsigned flags)
 {
-	struct mt_list l = {.f = f,
-			    .n = n,
-			    .path = path,
-			    .filter = filter,
-			    .profiles = profiles,
-			    .nprofiles = nprofiles};
+	struct mt_list l = {
+		.f = f, .n = n, .path = path, .filter = filter, .profiles = profiles, .nprofiles = nprofiles};
 	int r = group_foreign(&l);
 
 	if (r)

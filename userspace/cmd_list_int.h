@@ -29,9 +29,9 @@ struct mt_list {
 #define MT_LIST_TYPES_MAX 600
 struct mt_list_foreign {
 	char types[MT_LIST_TYPES_MAX]; /* "arg0:u64 arg1:f64(in a vector register ...)"; "-" = no arguments */
-	const char *pair;	       /* name of the other half of a span; "" */
-	bool begin;		       /* it is the begin of the two */
-	const char *profile;	       /* "" */
+	const char *pair;              /* name of the other half of a span; "" */
+	bool begin;                    /* it is the begin of the two */
+	const char *profile;           /* "" */
 };
 void mt_list_foreign(const struct mt_list *l, const struct mt_list_group *g, struct mt_list_foreign *ret);
 

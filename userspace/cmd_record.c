@@ -187,11 +187,12 @@ static int decide_callsites(struct record *r)
 	mt_record_usdt_decide(r, a);
 	mt_attach_total(a, &t);
 	if (!t.callsites && only_pids(r) && r->usdt.automatic) {
-		mt_log_error(r->log,
-			     "process %u%s no montrace probes, and no others that a profile knows: nothing to "
-			     "trace; `montrace-bpf list -p %u` shows what there is for --usdt, docs/probes.md "
-			     "tells how to add probes",
-			     r->o->pids[0], r->o->npids > 1 ? " and the others have" : " has", r->o->pids[0]);
+		mt_log_error(
+			r->log,
+			"process %u%s no montrace probes, and no others that a profile knows: nothing to "
+			"trace; `montrace-bpf list -p %u` shows what there is for --usdt, docs/probes.md "
+			"tells how to add probes",
+			r->o->pids[0], r->o->npids > 1 ? " and the others have" : " has", r->o->pids[0]);
 		return -ENOENT;
 	}
 	if (t.callsites == t.foreign) {

@@ -8,9 +8,9 @@
 
 /* Environment variables that record looks at; NULL or "" = not set. Read by main only. */
 struct mt_environment {
-	const char *trace_mode;	  /* PERFETTO_TRACE_MODE */
-	const char *filter;	  /* MONTRACE_FILTER */
-	const char *sudo_uid;	  /* SUDO_UID, SUDO_GID */
+	const char *trace_mode; /* PERFETTO_TRACE_MODE */
+	const char *filter;     /* MONTRACE_FILTER */
+	const char *sudo_uid;   /* SUDO_UID, SUDO_GID */
 	const char *sudo_gid;
 	const char *montrace_dir; /* MONTRACE_TRACE_DIR */
 	const char *monarch_dir;  /* MONARCH_TRACE_DIR */

@@ -59,7 +59,9 @@ static int look_at(struct look *l, struct mt_session *s, const struct mt_filter 
 		mt_attach_total(mt_session_attach(s), &t);
 		if (!t.callsites)
 			err = snprintf(se.text, sizeof(se.text), "process %u has no montrace probes",
-				       l->o->pids[0]) < 0 ? -EIO : -ENOENT;
+				       l->o->pids[0]) < 0
+				      ? -EIO
+				      : -ENOENT;
 	}
 	if (!err)
 		err = mt_session_arm(s, filter, &se);
@@ -83,7 +85,8 @@ static int look_at(struct look *l, struct mt_session *s, const struct mt_filter 
 int mt_stacks_attach(const struct mt_options *o, struct mt_log *log)
 {
 	const struct mt_filter_opts fo = {.mode = MT_MODE_DEV, .directives = o->filter};
-	const struct mt_session_opts so = {.ring_bytes = o->ring_bytes, .nop5 = o->nop5, .per_site = o->per_site};
+	const struct mt_session_opts so = {
+		.ring_bytes = o->ring_bytes, .nop5 = o->nop5, .per_site = o->per_site};
 	struct look l = {.o = o, .log = log};
 	struct mt_filter *filter = NULL;
 	struct mt_session *s = NULL;

@@ -85,8 +85,8 @@ struct mt_callsite {
 	uint8_t level;  /* enum montrace_level */
 	uint16_t flags; /* MONTRACE_CSF_* */
 	uint32_t line;
-	uint8_t nfields;    /* at most MONTRACE_MAX_FIELDS */
-	uint8_t end_at;     /* not 0: fields from there on come with the end of a span (foreign probes), see decode.h */
+	uint8_t nfields; /* at most MONTRACE_MAX_FIELDS */
+	uint8_t end_at; /* not 0: fields from there on come with the end of a span (foreign probes), see decode.h */
 	const char *name;   /* span name, event message, counter name */
 	const char *target; /* "myapp::db"; the file's stem where the macro gave none */
 	const char *file;

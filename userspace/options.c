@@ -142,7 +142,8 @@ static const char help[] =
 	"Flight recorder (docs/flight-recorder.md):\n"
 	"  -F, --flight-recorder[=SPEC]  keep the last moments in memory, write snapshots only. SPEC limits\n"
 	"                           time, events and memory (default: 10s,1000000,64M); -F10s,256M.\n"
-	"                           Snapshots: `montrace-bpf snapshot`, SIGUSR2, a process that dies, triggers\n"
+	"                           Snapshots: `montrace-bpf snapshot`, SIGUSR2, a process that dies, "
+	"triggers\n"
 	"      --trigger COND       a snapshot when COND is met; may be given again: 'span NAME > 50ms',\n"
 	"                           'event level >= error', 'event NAME [FIELD OP VALUE]', 'lost > 0'\n"
 	"      --after TIME         how long after COND was met (default 2s)\n"
@@ -373,8 +374,9 @@ static int one_flight(struct mt_options *o, int c, const char *arg, struct mt_op
 	case O_TRIGGER:
 		return trigger(o, arg, err);
 	case O_AFTER:
-		return duration_or_none(arg, &o->after_ms) ? bad(err, "--after %s: not a time such as 2s", arg)
-							   : 0;
+		return duration_or_none(arg, &o->after_ms)
+			       ? bad(err, "--after %s: not a time such as 2s", arg)
+			       : 0;
 	case O_COOLDOWN:
 		return duration_or_none(arg, &o->cooldown_ms)
 			       ? bad(err, "--cooldown %s: not a time such as 60s", arg)
@@ -501,9 +503,9 @@ static bool command(const char *word, enum mt_command *ret)
 		const char *name;
 		enum mt_command command;
 	} commands[] = {
-		{"record", MT_CMD_RECORD},   {"list", MT_CMD_LIST},   {"dump", MT_CMD_DUMP},
-		{"summary", MT_CMD_SUMMARY}, {"merge", MT_CMD_MERGE}, {"help", MT_CMD_HELP},
-		{"tail", MT_CMD_TAIL},	     {"stacks", MT_CMD_STACKS}, {"snapshot", MT_CMD_SNAPSHOT},
+		{"record", MT_CMD_RECORD},   {"list", MT_CMD_LIST},     {"dump", MT_CMD_DUMP},
+		{"summary", MT_CMD_SUMMARY}, {"merge", MT_CMD_MERGE},   {"help", MT_CMD_HELP},
+		{"tail", MT_CMD_TAIL},       {"stacks", MT_CMD_STACKS}, {"snapshot", MT_CMD_SNAPSHOT},
 		{"status", MT_CMD_STATUS},
 	};
 	unsigned i;
@@ -523,8 +525,9 @@ static int check_flight(struct mt_options *o, struct mt_options_err *err)
 		return bad(err, "%s needs the flight recorder: give -F as well",
 			   o->ntriggers ? "--trigger" : "--no-crash-snapshot");
 	if (o->flight && (o->output || o->single || o->rotate_bytes || o->rotate_ms))
-		return bad(err, "-F writes snapshots under the trace directory: it does not go with -o, --single "
-				"or --rotate; `montrace-bpf snapshot -o FILE` writes one elsewhere");
+		return bad(err,
+			   "-F writes snapshots under the trace directory: it does not go with -o, --single "
+			   "or --rotate; `montrace-bpf snapshot -o FILE` writes one elsewhere");
 	if (o->tracer || o->subject || o->follow_tail)
 		return bad(err, "--tracer, --subject and -f are for tail, stacks, snapshot and status");
 	return 0;
@@ -549,7 +552,8 @@ static int check_record(struct mt_options *o, struct mt_options_err *err)
 {
 	if (o->nfiles)
 		return bad(err,
-			   "what is `%s`? Commands are record, list, dump, summary, merge, tail, stacks, snapshot and status; see --help",
+			   "what is `%s`? Commands are record, list, dump, summary, merge, tail, stacks, "
+			   "snapshot and status; see --help",
 			   o->files[0]);
 	if (!o->npids && !o->nbinaries && !o->ncomms && !o->argv)
 		return bad(err, "nothing to trace: give -p PID, --all, --comm or -- COMMAND; see --help");

@@ -55,16 +55,16 @@ static void put_snapshot(FILE *f, const struct mt_snapshot *snap, bool json)
 			tl_json_string(f, tl_cstr(snap->path));
 			fprintf(f, ",");
 		}
-		fprintf(f, "\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"span_ns\":%" PRIu64 "}", snap->events,
-			snap->bytes, snap->span_ns);
+		fprintf(f, "\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"span_ns\":%" PRIu64 "}",
+			snap->events, snap->bytes, snap->span_ns);
 		return;
 	}
 	if (snap->path[0]) {
 		tl_safe(f, tl_cstr(snap->path));
 		fprintf(f, ": ");
 	}
-	fprintf(f, "%" PRIu64 " events of %.1f s, %" PRIu64 " bytes", snap->events, (double)snap->span_ns / 1e9,
-		snap->bytes);
+	fprintf(f, "%" PRIu64 " events of %.1f s, %" PRIu64 " bytes", snap->events,
+		(double)snap->span_ns / 1e9, snap->bytes);
 }
 
 static int snapshot(struct mt_recorder *m, struct mt_control_conn *c, const struct mt_control_req *req)
@@ -164,7 +164,8 @@ static void json_targets(FILE *f, const struct status *st)
 		tl_json_string(f, tl_cstr(name));
 		fprintf(f, "}");
 	}
-	fprintf(f, "],\"targets_alive\":%u,\"targets_ever\":%u", st->session.targets, st->session.targets_ever);
+	fprintf(f, "],\"targets_alive\":%u,\"targets_ever\":%u", st->session.targets,
+		st->session.targets_ever);
 }
 
 static void json_window(FILE *f, const struct mt_recorder *m, const struct status *st)
@@ -196,7 +197,8 @@ static void status_json(FILE *f, const struct mt_recorder *m, const struct statu
 	fprintf(f, "{\"tracer\":%d,\"flight_recorder\":%s", (int)getpid(), m->flight ? "true" : "false");
 	json_targets(f, st);
 	fprintf(f, ",\"callsites\":%u,\"armed\":%u", st->sites.callsites, st->sites.armed);
-	fprintf(f, ",\"events\":%" PRIu64 ",\"events_per_second\":%.0f,\"spans\":%" PRIu64 ",\"lost\":%" PRIu64,
+	fprintf(f,
+		",\"events\":%" PRIu64 ",\"events_per_second\":%.0f,\"spans\":%" PRIu64 ",\"lost\":%" PRIu64,
 		sp ? sp->events : 0, m->rate, sp ? sp->spans : 0, st->lost);
 	if (m->flight)
 		json_window(f, m, st);
@@ -231,8 +233,8 @@ static void text_window(FILE *f, const struct mt_recorder *m, const struct statu
 		st->flight.events, (double)(st->flight.to - st->flight.from) / 1e9,
 		(double)st->flight.bytes / (1 << 20), mt_flight_spec_text(&m->r->o->flight_spec, spec),
 		st->flight.evicted);
-	fprintf(f, "snapshots   %u written, %u failed; triggers met %" PRIu64 " times%s\n", m->written, m->failed,
-		st->triggers.fired, m->policy.pending ? ", one snapshot to come" : "");
+	fprintf(f, "snapshots   %u written, %u failed; triggers met %" PRIu64 " times%s\n", m->written,
+		m->failed, st->triggers.fired, m->policy.pending ? ", one snapshot to come" : "");
 	if (m->last_path[0]) {
 		fprintf(f, "last        ");
 		tl_safe(f, tl_cstr(m->last_path));

@@ -18,20 +18,20 @@
 #include "procinfo.h"
 #include "timeline_text.h"
 
-#define MAX_DEATHS 100	   /* told in one report */
+#define MAX_DEATHS 100       /* told in one report */
 #define OPEN_MAX_BYTES 65536 /* text on what was open in a process */
-#define PRINT_LINES 200	   /* of a report, on the terminal */
-#define PRINT_EVENTS 20	   /* of a recording, on the terminal */
-#define REPORT_EVENTS 20000 /* in the file */
+#define PRINT_LINES 200      /* of a report, on the terminal */
+#define PRINT_EVENTS 20      /* of a recording, on the terminal */
+#define REPORT_EVENTS 20000  /* in the file */
 
 struct watched {
 	struct watched *next, **pprev;
 	struct mt_process *p;
 	char *env_name; /* HYPERACTOR_PROCESS_NAME, NULL = none */
-	char *open;	/* text */
+	char *open;     /* text */
 	size_t open_len;
 	uint32_t open_tid; /* whose slices came last */
-	uint64_t time;	   /* of the death */
+	uint64_t time;     /* of the death */
 	bool cut;
 };
 
@@ -268,7 +268,7 @@ struct report {
 	FILE *f;
 	const struct mt_death *death;
 	uint32_t limit; /* events of a recording */
-	uint32_t room;	/* events in all */
+	uint32_t room;  /* events in all */
 };
 
 static int tell_event(void *ctx, const struct mt_recorded *e)

@@ -218,7 +218,8 @@ static int write_window(struct mt_recorder *m, int fd, const struct mt_snapshot_
 		mt_out_close(out);
 	} else {
 		err = mt_flight_dump(m->flight, sink, &mark, now);
-		snprintf(text, sizeof(text), "%llu hits were lost that no gap has shown: their place is not known",
+		snprintf(text, sizeof(text),
+			 "%llu hits were lost that no gap has shown: their place is not known",
 			 (unsigned long long)unplaced);
 		if (!err && unplaced && sink->ops->mark)
 			err = sink->ops->mark(sink, now, (struct mt_str){text, (uint32_t)strlen(text)});

@@ -26,7 +26,7 @@ struct mt_death {
 	char *name;
 	char *file_name;    /* unsanitised, for files */
 	char *execution_id; /* "" = none of its own */
-	char *open;	    /* what was open, as text; NULL = nothing */
+	char *open;         /* what was open, as text; NULL = nothing */
 };
 
 /* A snapshot that was written. */
@@ -45,7 +45,7 @@ struct mt_recorder {
 	struct mt_sink *recordings;
 	struct mt_sink *flight; /* NULL: no -F; then the next two are NULL, too */
 	struct mt_sink *triggers, *watch;
-	bool handed_over; /* the sinks are r->all's */
+	bool handed_over;           /* the sinks are r->all's */
 	struct mt_control *control; /* NULL: could not be made */
 	struct mt_control_tail *tail;
 	struct mt_spans *spans; /* from the first callback on */

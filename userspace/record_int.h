@@ -18,7 +18,7 @@ struct record_usdt {
 	struct mt_usdt_profile **profiles;
 	uint32_t nprofiles;
 	struct mt_usdt_set all; /* own ones and those of the profiles; borrowed */
-	bool automatic;	        /* nobody asked: profiles that know the program */
+	bool automatic;         /* nobody asked: profiles that know the program */
 };
 
 struct record {

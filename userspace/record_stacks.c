@@ -14,7 +14,7 @@ struct stacks {
 	mt_line_cb line;
 	void *ctx;
 	const struct mt_thread *thread; /* whose stack is being told */
-	FILE *f;			/* the line of it, JSON */
+	FILE *f;                        /* the line of it, JSON */
 	char *text;
 	size_t len;
 	uint32_t n, frames;
@@ -25,7 +25,7 @@ struct stacks {
 	struct age {
 		uint64_t span, since;
 		uint32_t tid;
-	} *ages;
+	} * ages;
 	uint32_t nages, cap_ages;
 };
 

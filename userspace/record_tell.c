@@ -55,7 +55,8 @@ void mt_record_tell_attached(struct record *r)
 		    mt_record_plural(t.callsites), r->o->duration_ms || r->o->argv ? "" : "; Ctrl-C ends",
 		    fs.path[0] ? "; writing " : "", fs.path);
 	if (r->o->flight)
-		mt_log_info(r->log, "flight recorder: the last %s are kept, nothing is written until a snapshot",
+		mt_log_info(r->log,
+			    "flight recorder: the last %s are kept, nothing is written until a snapshot",
 			    mt_flight_spec_text(&r->o->flight_spec, spec));
 	mt_record_usdt_tell(r);
 	if (t.failed)
@@ -132,8 +133,8 @@ void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
 		snprintf(files, sizeof(files), " (%u files)", fs->files);
 	human_size(fs->bytes, size, sizeof(size));
 	if (r->o->flight)
-		snprintf(where, sizeof(where), "%u snapshot%s%s%s", n, mt_record_plural(n), n ? ", the last one is " : "",
-			 r->recorder->last_path);
+		snprintf(where, sizeof(where), "%u snapshot%s%s%s", n, mt_record_plural(n),
+			 n ? ", the last one is " : "", r->recorder->last_path);
 	else if (fs->path[0])
 		snprintf(where, sizeof(where), "%s in %s%s", size, fs->path, files);
 	else

@@ -257,9 +257,10 @@ int mt_session_open(const struct mt_session_opts *opts, struct mt_session **ret_
 	if (!code)
 		code = mt_proc_open(NULL, &s->proc);
 	if (!code && !mt_proc_is_initial(s->proc, &initial) && !initial) {
-		code = mt_session_say(err, -EXDEV,
-				      "in a pid namespace of its own, where processes have other numbers than "
-				      "the kernel's: run it in the host's (--pid=host, hostPID)");
+		code = mt_session_say(
+			err, -EXDEV,
+			"in a pid namespace of its own, where processes have other numbers than "
+			"the kernel's: run it in the host's (--pid=host, hostPID)");
 		goto fail;
 	}
 	if (!code)

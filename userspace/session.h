@@ -99,7 +99,7 @@ struct mt_run_opts {
 	int fd; /* on_fd is called while it is readable */
 	int (*on_fd)(void *ctx, struct mt_spans *spans, uint64_t now);
 	int (*on_usr2)(void *ctx, struct mt_spans *spans, uint64_t now); /* SIGUSR2 came */
-	int (*on_end)(void *ctx, struct mt_spans *spans, uint64_t now);	 /* before open slices are ended */
+	int (*on_end)(void *ctx, struct mt_spans *spans, uint64_t now);  /* before open slices are ended */
 	void *ctx;
 };
 

@@ -331,7 +331,7 @@ static int add_group(struct find *f, const struct group *begin, const struct gro
 		     unsigned nends)
 {
 	struct mt_usdt_fields fields, end;
-	uint32_t cs, i;
+	uint32_t cs = 0, i;
 	int err;
 
 	fields_of(f, begin, &fields);

@@ -559,8 +559,8 @@ static void foreign(void **state)
 							 {"hex", MONTRACE_TYPE_DEBUG, MT_RAW_HEX},
 							 {"gone", MONTRACE_TYPE_STR, MT_RAW_AS_IS},
 							 {"xmm", MONTRACE_TYPE_F64, MT_RAW_F32}}};
-	const uint64_t v[] = {0xffffff80, 0xffff8000, 0x80000000, ~0ull, ~0ull, ~0ull, 0x3fc00000,
-			      0xdeadbeefcafe, 1, 2};
+	const uint64_t v[] = {0xffffff80, 0xffff8000, 0x80000000,     ~0ull, ~0ull,
+			      ~0ull,      0x3fc00000, 0xdeadbeefcafe, 1,     2};
 	struct montrace_record m = {.size = sizeof(m) + sizeof(v),
 				    .kind = MONTRACE_KIND_EVENT,
 				    .nfields = 10,

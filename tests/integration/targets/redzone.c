@@ -36,8 +36,8 @@ static __attribute__((noinline)) uint64_t mix(uint64_t i)
 	int odd = (int)(i & 1);
 
 	MONTRACE_EVENT(MONTRACE_INFO, "mix", MT(i));
-	return a + b * 3 + c * 5 + d * 7 + e * 11 + f * 13 + g * 17 + h * 19 + k * 23 + l * 29 + m * 31 + n * 37 +
-	       o * 41 + p * 43 + (uint64_t)(x * 2) + (uint64_t)(y * 4) + (uint64_t)odd;
+	return a + b * 3 + c * 5 + d * 7 + e * 11 + f * 13 + g * 17 + h * 19 + k * 23 + l * 29 + m * 31 +
+	       n * 37 + o * 41 + p * 43 + (uint64_t)(x * 2) + (uint64_t)(y * 4) + (uint64_t)odd;
 }
 
 static uint64_t expected(uint64_t i)
@@ -45,8 +45,8 @@ static uint64_t expected(uint64_t i)
 	uint64_t a = i * 3, b = i ^ 0x5555, c = i + 7, d = i << 3, e = i >> 1, f = ~i, g = i * i, h = i - 9;
 	uint64_t k = i | 1, l = i & 0xffff, m = i * 11, n = i ^ d, o = a + b, p = c ^ e;
 
-	return a + b * 3 + c * 5 + d * 7 + e * 11 + f * 13 + g * 17 + h * 19 + k * 23 + l * 29 + m * 31 + n * 37 +
-	       o * 41 + p * 43 + i + (i * 4 + 1) + (i & 1);
+	return a + b * 3 + c * 5 + d * 7 + e * 11 + f * 13 + g * 17 + h * 19 + k * 23 + l * 29 + m * 31 +
+	       n * 37 + o * 41 + p * 43 + i + (i * 4 + 1) + (i & 1);
 }
 
 static struct montrace_span span;
@@ -60,8 +60,10 @@ uint64_t redzone_leaf(uint64_t seed, void (*fire)(uint64_t));
 __asm__(".text\n.globl redzone_leaf\n.type redzone_leaf,@function\nredzone_leaf:\n"
 	"push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\npush %r15\n"
 	"mov %rsi,%rax\n"
-	"lea 1(%rdi),%rbx\nlea 2(%rdi),%rbp\nlea 3(%rdi),%r12\nlea 4(%rdi),%r13\nlea 5(%rdi),%r14\nlea 6(%rdi),%r15\n"
-	"mov %rdi,-8(%rsp)\nmov %rbx,-16(%rsp)\nmov %rbp,-64(%rsp)\nmov %r12,-120(%rsp)\nmov %r13,-128(%rsp)\n"
+	"lea 1(%rdi),%rbx\nlea 2(%rdi),%rbp\nlea 3(%rdi),%r12\nlea 4(%rdi),%r13\nlea 5(%rdi),%r14\nlea "
+	"6(%rdi),%r15\n"
+	"mov %rdi,-8(%rsp)\nmov %rbx,-16(%rsp)\nmov %rbp,-64(%rsp)\nmov %r12,-120(%rsp)\nmov "
+	"%r13,-128(%rsp)\n"
 	"sub $136,%rsp\n"
 	"call *%rax\n"
 	"add $136,%rsp\n"
