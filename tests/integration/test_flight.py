@@ -18,7 +18,8 @@ HOW = {"kill": "killed by signal 9", "segv": "killed by signal 11", "abort": "ki
 
 
 def tracer(c, pid, *args, **kw):
-    return Tracer(["-F64M", "--directory", c.dir, "-m", "dev", "--naming", "plain", "-p", str(pid)] + list(args), **kw)
+    window = "-F%s" % kw.pop("window", "20000")
+    return Tracer([window, "--directory", c.dir, "-m", "dev", "--naming", "plain", "-p", str(pid)] + list(args), **kw)
 
 
 def snapshots(c):
@@ -79,7 +80,7 @@ def test_flight_snapshot_sigusr2(c):
         tr.p.send_signal(signal.SIGUSR2)
         path = wait_snapshots(c, i + 1, 10)[i]
         got = check(path)
-        need(got["slices"] > 10000 and got["names"].get("request"), "hardly anything: %r" % got)
+        need(got["slices"] > 5000 and got["names"].get("request"), "hardly anything: %r" % got)
         last = max(o["ts"] for o in instants(path) if o["name"] == "tick")
         need(abs(last - asked) < 1e9, "the last event is %.3f s away" % ((last - asked) / 1e9))
         need([o for o in instants(path) if o["name"] == "SIGUSR2"], "no mark")
@@ -104,11 +105,14 @@ def test_flight_death(c):
             tr = tracer(c, t.pid)
             t.go()
             time.sleep(0.2)
-            before = len(snapshots(c))
+            equal(snapshots(c), [], "snapshots before")
             t.go()
             t.p.wait(10)
             died = time.time()
-            path = wait_snapshots(c, before + 1, 10)[before] if before else wait_snapshots(c, 1, 10)[0]
+            try:
+                path = wait_snapshots(c, 1, 10)[0]
+            except lib.Failed as e:
+                raise lib.Failed("%s, run %d, %s: %s" % (e, i, how, tr.text()))
             took = time.time() - died
             worst = max(worst, took)
             equal(tr.wait(), 0, "exit status: " + tr.text())
@@ -377,7 +381,7 @@ def memory(pid):
 def test_flight_memory_bounded(c):
     """Full window, high rate: own memory stays within window + 32 MiB, and so does each snapshot."""
     t = recorder(c, "load", "spin")
-    tr = tracer(c, t.pid)
+    tr = tracer(c, t.pid, window="64M")
     t.go()
     top, total = 0, 0
     end = time.time() + (600 if c.long else 15)
@@ -394,7 +398,6 @@ def test_flight_memory_bounded(c):
     st = status(tr)
     need(st["window"]["evicted"] > 100000, "the window did not fill: %r" % st)
     need(top <= 64 + 32, "%.1f MiB" % top)
-    check(snapshots(c)[-1])
     t.go()
     t.read()
     t.end()

@@ -140,9 +140,9 @@ id() {
 	echo 0
 }
 for test_release in 4.19.0 5.10.0-8-amd64 5.9; do
-	is "kernel $test_release" "$(why_no_tracing)" "kernel $test_release is too old: 5.11 or newer is needed"
+	is "kernel $test_release" "$(why_no_tracing)" "kernel $test_release is too old: 5.15 or newer is needed"
 done
-for test_release in 5.11.0 5.15.0-generic 6.1.0-18-amd64 10.0-rc1; do
+for test_release in 5.15.0 5.15.0-generic 6.1.0-18-amd64 10.0-rc1; do
 	case $(why_no_tracing) in *old*) is "kernel $test_release" old new ;; *) is "kernel $test_release" new new ;; esac
 done
 unset -f uname id
