@@ -61,6 +61,7 @@ add_library(montrace_core STATIC
   userspace/pftrace_event.c
   userspace/pftrace_head.c
   userspace/pftrace_intern.c
+  userspace/pftrace_life.c
   userspace/pftrace_loss.c
   userspace/pftrace_track.c
   userspace/procinfo.c

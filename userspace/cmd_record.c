@@ -234,6 +234,7 @@ static int open_trace(struct record *r)
 		.boot_id = r->boot_id,
 		.host = r->host,
 		.compress = o->compress,
+		.lifetimes = o->lifetimes,
 	};
 	struct mt_tracefiles_opts to = {
 		.pftrace = &po,

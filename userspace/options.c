@@ -37,6 +37,7 @@ enum {
 	O_NO_FOLLOW,
 	O_SINGLE,
 	O_ROTATE,
+	O_LIFETIMES,
 	O_TRIGGER,
 	O_AFTER,
 	O_COOLDOWN,
@@ -59,6 +60,7 @@ static const struct option longs[] = {
 	{"no-follow", no_argument, NULL, O_NO_FOLLOW},
 	{"single", no_argument, NULL, O_SINGLE},
 	{"rotate", required_argument, NULL, O_ROTATE},
+	{"lifetimes", no_argument, NULL, O_LIFETIMES},
 	{"mode", required_argument, NULL, 'm'},
 	{"user-prefix", required_argument, NULL, O_USER_PREFIX},
 	{"filter", required_argument, NULL, O_FILTER},
@@ -136,6 +138,7 @@ static const char help[] =
 	"      --name PATTERN       name of the file: %p pid, %n program, %h host\n"
 	"      --naming WAY         names of spans: user, dev, upstream or plain\n"
 	"      --rotate LIMIT       begin a new file at a size or after a time: 512M, 10m\n"
+	"      --lifetimes          also a slice for each span from creation to close, under its process\n"
 	"      --compress           compress the packets (zlib)\n"
 	"  -d, --duration TIME      stop after TIME: 500ms, 10s (the default unit), 5m, 1h\n"
 	"\n"
@@ -425,6 +428,9 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 	case O_NO_FOLLOW:
 		o->follow = c == O_FOLLOW;
 		o->follow_given = true;
+		return 0;
+	case O_LIFETIMES:
+		o->lifetimes = true;
 		return 0;
 	case O_SINGLE:
 		o->single = true;

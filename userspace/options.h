@@ -75,6 +75,7 @@ struct mt_options {
 	enum mt_nop5 nop5;
 	bool per_site; /* one link per site, as on kernels before 6.6 */
 	bool compress;
+	bool lifetimes;
 
 	/* flight recorder */
 	bool flight;

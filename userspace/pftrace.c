@@ -79,6 +79,7 @@ static void free_process(struct pf_process *pp)
 	if (pp->next)
 		pp->next->pprev = pp->pprev;
 	free(pp->counters);
+	free(pp->lanes);
 	free(pp);
 }
 
@@ -93,17 +94,18 @@ static void free_thread(struct pf_thread *th)
 
 static int op_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
-	(void)s;
-	(void)time;
+	int r = 0;
+
 	if (t && t->sink_data) {
 		free_thread(t->sink_data);
 		t->sink_data = NULL;
 	}
 	if (p && p->sink_data) {
+		r = mt_pf_lives_end(pf_of(s), p->sink_data, time);
 		free_process(p->sink_data);
 		p->sink_data = NULL;
 	}
-	return 0;
+	return r;
 }
 
 /* The whole batch as one packet {compressed_packets = 50}. */
@@ -249,6 +251,8 @@ static const struct mt_sink_ops ops = {
 	.flush = op_flush,
 	.free = op_free,
 	.mark = mt_pf_op_mark,
+	.span_new = mt_pf_op_span_new,
+	.span_close = mt_pf_op_span_close,
 };
 
 static void take_opts(struct pf *pf, const struct mt_pftrace_opts *opts)

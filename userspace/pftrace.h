@@ -23,6 +23,7 @@ struct mt_pftrace_opts {
 	const char *host;             /* its name; NULL or "": not said */
 	uint32_t reset_ms;            /* incremental state is cleared and re-emitted this often; 0 = 10,000 */
 	uint32_t max_interned;        /* names per table before it is reset; 0 = 20,000 */
+	bool lifetimes;               /* a slice for the life of each span, on lanes under its process */
 	bool compress;                /* zlib packets */
 };
 

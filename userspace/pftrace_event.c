@@ -330,7 +330,7 @@ static int put_event(struct writing *w, unsigned type, const struct payload *p, 
 }
 
 /* Flow ids are global to an importer, which may read several traces: a bijection with a random part. */
-static uint64_t flow_id(const struct pf *pf, uint64_t flow)
+uint64_t mt_pf_flow(const struct pf *pf, uint64_t flow)
 {
 	uint64_t v = (flow ^ pf->salt) * 0x9e3779b97f4a7c15ull;
 
@@ -356,7 +356,7 @@ int mt_pf_op_begin(struct mt_sink *s, const struct mt_slice *sl)
 	r = ev_open(&w, pf, sl->thread, sl->time, sl->nextra);
 	if (r < 0)
 		return r;
-	return put_event(&w, TYPE_BEGIN, &p, sl->flow ? flow_id(pf, sl->flow) : 0);
+	return put_event(&w, TYPE_BEGIN, &p, sl->flow ? mt_pf_flow(pf, sl->flow) : 0);
 }
 
 int mt_pf_op_instant(struct mt_sink *s, const struct mt_instant *i)

@@ -71,12 +71,24 @@ struct pf_counter {
 	uint64_t uuid;
 };
 
+#define PF_MAX_LANES 1000
+
+/* A track for the lifetimes of spans, one at a time. */
+struct pf_lane {
+	uint64_t uuid; /* 0: not described yet */
+	uint64_t span; /* 0: free */
+	uint64_t last; /* time of its last event */
+	char name[128];
+};
+
 struct pf_process {
 	struct pf_process *next, **pprev;
 	uint64_t uuid;
 	bool described;
 	struct pf_counter *counters;
 	uint32_t ncounters, counter_cap, last_counter;
+	struct pf_lane *lanes;
+	uint32_t nlanes, lane_cap;
 };
 
 /* A thread is a track and a packet sequence. */
@@ -160,6 +172,13 @@ int mt_pf_counter_track(struct pf *pf, struct mt_process *p, const struct mt_cal
 int mt_pf_op_process(struct mt_sink *s, struct mt_process *p, uint64_t time);
 int mt_pf_op_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time);
 
+uint64_t mt_pf_uuid_of(uint64_t parent, const char *what, uint32_t number); /* of a track below another one */
+
+/* pftrace_life.c */
+int mt_pf_op_span_new(struct mt_sink *s, const struct mt_span_new *n);
+int mt_pf_op_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time);
+int mt_pf_lives_end(struct pf *pf, struct pf_process *pp, uint64_t time);
+
 /* pftrace_loss.c */
 int mt_pf_op_lost(struct mt_sink *s, const struct mt_loss *l);
 int mt_pf_op_mark(struct mt_sink *s, uint64_t time, struct mt_str text);
@@ -185,6 +204,7 @@ static inline bool mt_pf_bit(const struct pf_bits *b, uint32_t i)
 }
 
 /* pftrace_event.c */
+uint64_t mt_pf_flow(const struct pf *pf, uint64_t flow); /* the number that stands in the trace */
 int mt_pf_op_begin(struct mt_sink *s, const struct mt_slice *sl);
 int mt_pf_op_end(struct mt_sink *s, const struct mt_slice_end *end);
 int mt_pf_op_instant(struct mt_sink *s, const struct mt_instant *i);

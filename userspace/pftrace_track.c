@@ -255,6 +255,14 @@ static void counter_remember(struct pf_process *pp, uint32_t site, uint64_t uuid
 	pp->counters[pp->ncounters++] = (struct pf_counter){.site = site, .uuid = uuid};
 }
 
+uint64_t mt_pf_uuid_of(uint64_t parent, const char *what, uint32_t number)
+{
+	uint64_t h = hash(0xcbf29ce484222325ull, &parent, sizeof(parent));
+
+	h = hash(h, what, strlen(what));
+	return finish_uuid(hash(h, &number, sizeof(number)));
+}
+
 /* One track per process and name: callsites of the same name share it. */
 int mt_pf_counter_track(struct pf *pf, struct mt_process *p, const struct mt_callsite *cs, uint64_t time,
 			uint64_t *ret_uuid)

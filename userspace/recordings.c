@@ -108,10 +108,10 @@ static int rc_begin(struct mt_sink *s, const struct mt_slice *sl)
 static int rc_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
 	struct recordings *r = recordings_of(s);
-	struct rc_process *p = rc_process_of(r, e->thread->process);
 	struct rc_span *span = rc_span_find(r, e->span);
+	struct rc_process *p;
 
-	if (e->reason == MT_END_PROCESS && p) {
+	if (e->reason == MT_END_PROCESS && (p = rc_process_of(r, e->thread->process))) {
 		p->has_status = true;
 		p->exit_status = e->exit_status;
 	}

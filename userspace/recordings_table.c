@@ -20,7 +20,7 @@ static struct rc_span **bucket(struct recordings *r, uint64_t span)
 
 struct rc_span *rc_span_find(struct recordings *r, uint64_t span)
 {
-	struct rc_span *e = span ? *bucket(r, span) : NULL;
+	struct rc_span *e = span && r->stats.spans ? *bucket(r, span) : NULL;
 
 	while (e && e->span != span)
 		e = e->hash_next;

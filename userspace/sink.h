@@ -140,6 +140,8 @@ struct mt_span_new {
 	const struct mt_callsite *cs;
 	uint32_t nvalues;
 	const struct mt_value *values;
+	struct mt_str name; /* as displayed; p NULL: the callsite's */
+	uint64_t flow;      /* as in struct mt_slice */
 };
 
 struct mt_sink;

@@ -84,7 +84,9 @@ void sp_span_tell(struct mt_spans *s, struct sp_span *sp)
 				.parent = sp->parent,
 				.cs = sp->cs,
 				.nvalues = sp->nvalues,
-				.values = sp->values};
+				.values = sp->values,
+				.name = sp->name,
+				.flow = sp->flow};
 
 	if (!s->sink->ops->span_new)
 		return;
