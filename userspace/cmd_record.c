@@ -18,6 +18,9 @@
 #include "tracedir.h"
 #include "tracefiles.h"
 
+/* Ring of a flight recorder without --ring: its memory is promised to be little more than its window. */
+#define FLIGHT_RING (4u << 20)
+
 uint64_t mt_record_clock_ns(clockid_t id)
 {
 	struct timespec ts;
@@ -331,7 +334,7 @@ static int run(struct record *r)
 static int record(struct record *r)
 {
 	struct mt_session_opts so = {
-		.ring_bytes = r->o->ring_bytes,
+		.ring_bytes = r->o->ring_bytes || !r->o->flight ? r->o->ring_bytes : FLIGHT_RING,
 		.nop5 = r->o->nop5,
 		.per_site = r->o->per_site,
 		.follow = r->o->follow,
@@ -363,6 +366,8 @@ static int record(struct record *r)
 	if (err)
 		return err;
 	r->attach_ns += mt_record_clock_ns(CLOCK_MONOTONIC) - start;
+	/* Who empties the ring must not wait behind those who fill it. After spawn: the command keeps its own. */
+	setpriority(PRIO_PROCESS, 0, -10);
 	mt_record_tell_attached(r);
 	return run(r);
 }

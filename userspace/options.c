@@ -161,7 +161,7 @@ static const char help[] =
 	"  -f                       tail: and new ones as they come\n"
 	"\n"
 	"How:\n"
-	"      --ring SIZE          ring between kernel and tracer (default 64M)\n"
+	"      --ring SIZE          ring between kernel and tracer (default 64M; with -F 4M)\n"
 	"      --nop5 WHEN          put probes on 5-byte nops (cheaper): auto (if this kernel does it\n"
 	"                           safely), never, always (children that the program forks may die)\n"
 	"      --per-site           one kernel link per probe, as on kernels before 6.6\n"
