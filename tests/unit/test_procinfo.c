@@ -702,7 +702,7 @@ static void test_real_child(void **state)
 	assert_int_equal(mt_proc_pid(proc, (uint32_t)pid, &dir), 0);
 	for (i = 0; i < 5000; i++) { /* until it has executed */
 		r = mt_proc_info(dir, &info);
-		if (r == 0 && !strcmp(info.comm, "sleep"))
+		if (r == 0 && !strcmp(info.comm, "sleep") && info.cmdline[0]) /* set one after the other */
 			break;
 		usleep(1000);
 	}
