@@ -2,6 +2,7 @@
 """`merge`: recordings of several processes, rotation parts and hosts as one trace that the checker likes."""
 
 import os
+import time
 import shutil
 import signal
 import sys
@@ -148,8 +149,10 @@ def test_merge_after_kill(c):
 def test_merge_rotated(c):
     """Parts of a recording that was rotated: as if it had not been."""
     base = os.path.join(c.dir, "base")
-    t = Target([c.targets["count"], "2", "30000"])
+    t = Target([c.targets["count"], "1", "1000", "spin"])
     tr = Tracer(["-p", str(t.pid), "--directory", base, "--execution-id", "run", "--rotate", "64K"])
+    t.go()
+    time.sleep(0.3)  # files are looked at on each tick, every 50 ms
     t.go()
     truth = t.read()
     t.end()
