@@ -758,8 +758,10 @@ def test_latest(c):
 
 def test_rotate_size(c):
     """--rotate by size: each part is good by itself, together they are everything."""
-    t = Target([c.targets["count"], "2", "60000"])
+    t = Target([c.targets["count"], "1", "1000", "spin"])
     tr = Tracer(["-v", "-p", str(t.pid), "--rotate", "256K", "--directory", c.dir + "/d"])
+    t.go()
+    time.sleep(0.4)  # files are looked at on each tick, every 50 ms
     t.go()
     truth = t.read()
     t.end()
