@@ -15,9 +15,8 @@ install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(EXISTS ${PROJECT_SOURCE_DIR}/profiles)
-  install(DIRECTORY profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/montrace) # where the tool looks: beside bin
-endif()
+install(DIRECTORY profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/montrace # where the tool looks: beside bin
+  FILES_MATCHING PATTERN "*.profile")
 
 # The header as a target: montrace::montrace here, and with find_package(montrace) elsewhere.
 add_library(montrace INTERFACE)

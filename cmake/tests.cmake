@@ -14,6 +14,7 @@ endif()
 add_library(mt_test_support STATIC ${mt_shared})
 target_include_directories(mt_test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(mt_test_support PUBLIC montrace_core)
+target_compile_definitions(mt_test_support PUBLIC MT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 function(mt_add_test_program name source)
   add_executable(${name} ${source})

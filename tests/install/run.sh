@@ -95,6 +95,43 @@ installed() {
 	return $status
 }
 
+# Every profile with its page; and the tool looks in the prefix it is in.
+profiles() {
+	local p name
+
+	for p in "$root"/profiles/*.profile; do
+		name=$(basename "$p" .profile)
+		cmp "$p" "$1/share/montrace/profiles/$name.profile" || return 1
+		[ -s "$1/share/doc/montrace-bpf/profiles/$name.md" ] || {
+			echo "no page of $name"
+			return 1
+		}
+	done
+	[ ! -e "$1/bin/montrace-bpf" ] || finds "$1"
+}
+
+# `list` names the profile of a probe: here one that is only in that prefix.
+finds() {
+	local own=$1/share/montrace/profiles/only-here.profile status
+
+	cat >"$work/note.c" <<-'END'
+	int main(void)
+	{
+		__asm__ volatile("990: nop\n.pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n"
+			".4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n"
+			".8byte 0\n.8byte 0\n.asciz \"own\"\n.asciz \"probe\"\n.asciz \"\"\n994: .balign 4\n.popsection");
+		return 0;
+	}
+	END
+	cc -o "$work/note" "$work/note.c" || return 1
+	printf 'when own:probe\nown:probe\n' >"$own"
+	"$1/bin/montrace-bpf" list "$work/note" >"$work/list"
+	status=$?
+	rm -f "$own"
+	cat "$work/list"
+	[ $status = 0 ] && grep -Eq '^own:probe +1 +no +- +only-here ' "$work/list"
+}
+
 # Nothing in a package may name the place where it was built.
 no_build_paths() {
 	! grep -rIlF -e "$root" -e "$prefix" "$prefix/share/pkgconfig" "$prefix/share/cmake"
@@ -111,11 +148,13 @@ test_case "find_package of a version that is too new fails" too_new "$prefix"
 if [ -e "$build/montrace-bpf" ]; then
 	test_case "the installed tool runs" tool_runs "$prefix"
 fi
+test_case "profiles, and their pages" profiles "$prefix"
 rm -rf "$prefix.moved"
 cp -a "$prefix" "$prefix.moved"
 mv "$prefix" "$prefix.away"
 test_case "pkg-config, moved" pkg_config "$prefix.moved"
 test_case "find_package, moved" find_package "$prefix.moved"
+test_case "profiles, moved" profiles "$prefix.moved"
 rm -rf "$prefix.moved"
 mv "$prefix.away" "$prefix"
 echo "$passed passed, $failed failed"
