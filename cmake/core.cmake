@@ -74,7 +74,9 @@ add_library(montrace_core STATIC
   userspace/ptread_packet.c
   userspace/ptread_state.c
   userspace/ptread_track.c
+  userspace/room.c
   userspace/spans.c
+  userspace/spans_hit.c
   userspace/spans_life.c
   userspace/spans_span.c
   userspace/spans_stack.c
@@ -96,6 +98,7 @@ add_library(montrace_core STATIC
   userspace/usdt_regs.c
   userspace/usdt_site.c
   userspace/usdt_spec.c
+  userspace/usdt_words.c
 )
 target_include_directories(montrace_core SYSTEM PUBLIC ${MT_GEN})
 target_link_libraries(montrace_core PUBLIC mt_flags PkgConfig::PROTOBUF_C PkgConfig::ZLIB)

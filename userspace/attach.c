@@ -35,22 +35,6 @@
 
 #include "procinfo.h"
 
-/* Room for one more in a growing array; the array moves. */
-int mt_attach_room(void *array, uint32_t n, uint32_t *cap, size_t size)
-{
-	void **p = array, *moved;
-	uint32_t want = *cap ? *cap * 2 : 16;
-
-	if (n < *cap)
-		return 0;
-	moved = reallocarray(*p, want, size);
-	if (!moved)
-		return -ENOMEM;
-	*p = moved;
-	*cap = want;
-	return 0;
-}
-
 int mt_attach_new(const struct mt_attach_opts *opts, struct mt_attach **ret_attach)
 {
 	struct mt_attach *a = calloc(1, sizeof(*a));
@@ -225,7 +209,7 @@ static int binary_get(struct mt_attach *a, int dir, const struct mt_proc_file *f
 			return 0;
 		}
 	}
-	err = mt_attach_room(&a->binaries, a->nbinaries, &a->cap_binaries, sizeof(*a->binaries));
+	err = mt_room(&a->binaries, a->nbinaries, &a->cap_binaries, sizeof(*a->binaries));
 	if (!err)
 		err = binary_read(a, f, fd, &st, &b);
 	close(fd);
@@ -244,7 +228,7 @@ static int mapped_add(struct mt_attach *a, struct binary *b, uint32_t pid, uint3
 	for (i = 0; i < a->nmapped; i++)
 		if (a->mapped[i].binary == b && a->mapped[i].pid == pid)
 			return 0;
-	err = mt_attach_room(&a->mapped, a->nmapped, &a->cap_mapped, sizeof(*a->mapped));
+	err = mt_room(&a->mapped, a->nmapped, &a->cap_mapped, sizeof(*a->mapped));
 	if (err)
 		return err;
 	a->mapped[a->nmapped++] = (struct mapped){b, pid};

@@ -41,7 +41,7 @@ static struct bpf_link *link_batch(struct binary *b, uint32_t pid, const struct 
 
 static int keep_link(struct attached *at, struct bpf_link *l)
 {
-	int err = mt_attach_room(&at->links, at->n, &at->cap, sizeof(*at->links));
+	int err = mt_room(&at->links, at->n, &at->cap, sizeof(*at->links));
 
 	if (err)
 		bpf_link__destroy(l);
@@ -184,7 +184,7 @@ static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 	struct batch s;
 	int err, round;
 
-	err = mt_attach_room(&a->attached, a->nattached, &a->cap_attached, sizeof(*a->attached));
+	err = mt_room(&a->attached, a->nattached, &a->cap_attached, sizeof(*a->attached));
 	if (err)
 		return err;
 	for (round = 0; round < 3; round++) {

@@ -178,7 +178,7 @@ int mt_attach_foreign_arm(struct mt_attach *a, struct attached *native)
 		mt_attach_unlink(&at);
 	}
 	for (i = 0; i < (int)at.n && !err; i++) {
-		err = mt_attach_room(&native->links, native->n, &native->cap, sizeof(*native->links));
+		err = mt_room(&native->links, native->n, &native->cap, sizeof(*native->links));
 		if (!err) {
 			native->links[native->n++] = at.links[i];
 			at.links[i] = NULL;

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "room.h"
 #include "usdt_plan.h"
 
 struct bpf_link;
@@ -79,8 +80,6 @@ struct batch {
 	int *error;
 	const struct bpf_program *multi, *single;
 };
-
-int mt_attach_room(void *array, uint32_t n, uint32_t *cap, size_t size);
 
 /* attach_arm.c */
 int mt_attach_batch(uint32_t n, struct batch *ret);

@@ -2,7 +2,8 @@
 /*
  * Inside of `spans`, shared by spans*.c and nobody else. The essay is in spans.c.
  *
- *   spans.c        entry points: an event -> what happens; losses; finish
+ *   spans.c        entry points; losses; finish
+ *   spans_hit.c    an event of a thread -> what happens
  *   spans_table.c  hash map, processes, threads
  *   spans_span.c   span ids: what is remembered of a span
  *   spans_stack.c  slices of a thread: begin, end, repair
@@ -274,6 +275,8 @@ void sp_thread_end(struct mt_spans *s, struct sp_thread *t, uint64_t time, enum 
 void sp_reap(struct mt_spans *s, uint64_t now);
 /* 1: changed, 0: it was the same, or -ENOMEM */
 int sp_set_text(char **text, const char **pub, struct mt_str v, size_t max);
+/* spans_hit.c */
+void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t);
 /* spans.c */
 void sp_lost(struct mt_spans *s, struct sp_thread *t, uint64_t count, uint64_t time);
 

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "room.h"
 #include "strings.h"
 
 /* Probes of one provider and name. */
@@ -117,28 +118,13 @@ static bool is_glob(struct mt_str s)
 
 /* ---- Memory --------------------------------------------------------------------------------------- */
 
-static int room(void *array, uint32_t n, uint32_t *cap, size_t size)
-{
-	void **p = array, *moved;
-	uint32_t want = *cap ? *cap * 2 : 16;
-
-	if (n < *cap)
-		return 0;
-	moved = reallocarray(*p, want, size);
-	if (!moved)
-		return -ENOMEM;
-	*p = moved;
-	*cap = want;
-	return 0;
-}
-
 /* A copy of text that lives with what was found; safe to show. NULL: no memory. */
 static const char *keep(struct mt_usdt_found *f, struct mt_str s)
 {
 	size_t cap = s.len * 3ul + 1;
 	char *c;
 
-	if (room(&f->owned, f->nowned, &f->cap_owned, sizeof(*f->owned)))
+	if (mt_room(&f->owned, f->nowned, &f->cap_owned, sizeof(*f->owned)))
 		return NULL;
 	c = malloc(cap);
 	if (!c)
@@ -176,7 +162,7 @@ static int add_site(struct find *f, const struct mt_probe *p, uint32_t callsite,
 	struct mt_operand ops[MT_MAX_ARGS];
 	struct mt_usdt_site *site;
 
-	if (room(&f->found->sites, f->found->nsites, &f->found->cap_sites, sizeof(*f->found->sites)))
+	if (mt_room(&f->found->sites, f->found->nsites, &f->found->cap_sites, sizeof(*f->found->sites)))
 		return -ENOMEM;
 	site = &f->found->sites[f->found->nsites++];
 	memset(site, 0, sizeof(*site));
@@ -313,8 +299,8 @@ static int add_callsite(struct find *f, const struct group *g, const struct mt_u
 	uint32_t cap = d->cap_callsites;
 	struct mt_callsite *cs;
 
-	if (room(&d->callsite_spec, d->ncallsites, &cap, sizeof(*d->callsite_spec)) ||
-	    room(&d->callsites, d->ncallsites, &d->cap_callsites, sizeof(*d->callsites)))
+	if (mt_room(&d->callsite_spec, d->ncallsites, &cap, sizeof(*d->callsite_spec)) ||
+	    mt_room(&d->callsites, d->ncallsites, &d->cap_callsites, sizeof(*d->callsites)))
 		return -ENOMEM;
 	d->callsite_spec[d->ncallsites] = f->spec;
 	cs = &d->callsites[d->ncallsites];
