@@ -71,34 +71,33 @@ struct building {
 	bool faults;
 };
 
-/* U3. missing: not 0 = it does not fit where it is wanted. */
+/*
+ * U3. missing: not 0 = it does not fit where it is wanted. What is missing for one reason is one op, whatever it is of:
+ * then 12 arguments, a wrong type and an argument that is not there are the most.
+ */
 static uint8_t use(struct building *b, uint8_t arg, uint8_t missing)
 {
-	static const struct mt_plan_op none = {.base = MT_REG_NONE, .index = MT_REG_NONE, .size = 8};
 	const struct mt_operand *o = arg < b->nops ? &b->ops[arg] : NULL;
 	struct mt_plan_op *op;
 
-	if (arg < MT_MAX_ARGS && b->at[arg] != MT_NO_OP && !missing)
+	missing = !o ? MT_MISSING_ARG : o->op.missing ? o->op.missing : missing;
+	if (!missing && b->at[arg] != MT_NO_OP)
 		return b->at[arg];
-	for (uint8_t i = 0; missing && i < b->plan->nops; i++) /* one for all: then 12 and one are the most */
+	for (uint8_t i = 0; missing && i < b->plan->nops; i++)
 		if (b->plan->ops[i].missing == missing)
 			return i;
 	op = &b->plan->ops[b->plan->nops];
-	*op = o ? o->op : none;
-	if (!o)
-		op->missing = MT_MISSING_ARG;
-	else if (missing && !op->missing)
-		op->missing = missing;
-	if (!op->missing && (op->flags & (MT_OP_FS | MT_OP_GS32)))
-		b->plan->flags |= MT_PLAN_THREAD_BASE;
-	if (!op->missing && (op->flags & MT_OP_DEREF) && !o->stack)
-		b->faults = true;
-	if (op->missing) {
-		op->flags = 0;
-		op->base = op->index = MT_REG_NONE;
+	if (missing) {
+		*op = (struct mt_plan_op){
+			.base = MT_REG_NONE, .index = MT_REG_NONE, .size = 8, .missing = missing};
+		return b->plan->nops++;
 	}
-	if (arg < MT_MAX_ARGS && !missing)
-		b->at[arg] = b->plan->nops;
+	*op = o->op;
+	if (op->flags & (MT_OP_FS | MT_OP_GS32))
+		b->plan->flags |= MT_PLAN_THREAD_BASE;
+	if ((op->flags & MT_OP_DEREF) && !o->stack)
+		b->faults = true;
+	b->at[arg] = b->plan->nops;
 	return b->plan->nops++;
 }
 

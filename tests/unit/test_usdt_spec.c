@@ -250,6 +250,17 @@ static void plans(void **state)
 	assert_int_equal(l.f->sites[2].plan.ops[0].base, 14);
 	assert_true(p->salt == l.f->sites[2].plan.salt && p->salt);
 	unlay(&l);
+	/* a vector register for a number, in many fields and comparisons: one operand, which is missing */
+	lay(&l, "c:one a=arg2:i8 b=arg2:i8 c=arg2:i8 d=arg2:i8 e=arg2:i8 f=arg2:i8 g=arg2:i8 h=arg2:i8 "
+		"i=arg2:i8 j=arg2:i8 k=arg2:i8 l=arg2:i8 if arg2 < 1 && arg2 < 2 && arg2 < 3 && arg2 < 4 && "
+		"arg2 < 5 && arg2 < 6 && arg9 < 7 && arg3 < 8");
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->nops, 3);
+	assert_int_equal(p->ops[p->fields[11].op].missing, MT_MISSING_XMM);
+	assert_int_equal(p->ops[p->tests[5].op].missing, MT_MISSING_XMM);
+	assert_int_equal(p->ops[p->tests[6].op].missing, MT_MISSING_ARG);
+	assert_int_equal(p->ops[p->tests[7].op].missing, MT_MISSING_TYPE);
+	unlay(&l);
 	/* an argument that there is not; a float that is asked for as a number; a size that does not fit */
 	lay(&l, "c:one arg9 arg3:i32 arg0:f64 z=arg3:f64");
 	p = &l.f->sites[0].plan;
