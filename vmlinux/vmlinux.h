@@ -62,17 +62,34 @@ struct signal_struct {
 	unsigned int flags;
 };
 
+struct block_device;
+
 struct super_block {
 	unsigned int s_dev;
+	struct block_device *s_bdev;
+	unsigned long s_magic;
 };
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 };
 
 struct file {
 	struct inode *f_inode;
+};
+
+struct userfaultfd_ctx;
+
+struct vm_userfaultfd_ctx {
+	struct userfaultfd_ctx *ctx;
+};
+
+struct vm_area_struct {
+	unsigned long vm_flags;
+	struct file *vm_file;
+	struct vm_userfaultfd_ctx vm_userfaultfd_ctx;
 };
 
 struct linux_binprm {
