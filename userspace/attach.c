@@ -13,6 +13,8 @@
  *  A4  A site that the kernel refuses costs its callsite, nothing else: a refused batch is halved until
  *      the bad site is alone.
  *  A5  A callsite is armed whole (all its probes) or not at all: a begin without its end would lie.
+ *  A6  Nothing is put on a 5-byte nop that is not vouched for, where the kernel would turn it into a call: that
+ *      writes below the stack pointer, where a leaf function may keep its data.
  *
  * Example: pid 7 maps /bin/app (3 callsites: scope, scope, event) and libx.so (none). scan reads both, keeps
  * app's descriptor; arm asks the filter (the event is filtered), numbers 4 probes, attaches one link with
@@ -148,6 +150,9 @@ static int binary_read(struct mt_attach *a, const struct mt_proc_file *f, int fd
 	if (err == -ENOMEM)
 		goto fail;
 	if (!err) {
+		if (a->usdt)
+			a->unusable += b->notes->stats.malformed + b->notes->stats.semaphore +
+				       b->notes->stats.compressed;
 		a->next_id += b->notes->ncallsites;
 		b->fd = fd; /* for the symbols only */
 		err = mt_attach_foreign_find(a, b);

@@ -25,6 +25,7 @@ struct mt_attach_opts {
 	const struct bpf_program *foreign_multi, *foreign_multi_s;
 	const struct bpf_program *foreign_single, *foreign_single_s;
 	int plans;
+	bool nop5_call; /* a probe on any 5-byte nop becomes a call, which uses the stack: foreign sites may not */
 };
 
 int mt_attach_new(const struct mt_attach_opts *opts, struct mt_attach **ret_attach);
@@ -47,6 +48,9 @@ struct mt_attach_usdt {
 	uint32_t armed_sites;
 	uint32_t refused; /* sites */
 	int error;        /* ... last -errno */
+	uint32_t on_nop5; /* sites left alone, for they are on 5-byte nops (nop5_call) */
+	uint32_t
+		unusable; /* notes of all files that say nothing true, or name a semaphore that cannot be raised */
 	uint32_t endless; /* begins without an end, in all files and of all specs with globs */
 };
 /* spec: index in the set, or MT_ATTACH_ALL_SPECS. */

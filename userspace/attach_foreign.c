@@ -4,7 +4,7 @@
  * it is attached like any other, to one of two programs: the one that may sleep reads memory that was never
  * touched, and costs a little more.
  *
- * A site that the kernel refuses costs itself; a span's costs its callsite (A5).
+ * A site that the kernel refuses, or that is on a 5-byte nop (A6), costs itself; a span's costs its callsite (A5).
  */
 #include "attach_int.h"
 
@@ -94,6 +94,11 @@ static int number(struct mt_attach *a, struct foreign *f, uint32_t i)
 
 	if (f->numbers[i])
 		return 0;
+	if (a->opts.nop5_call && s->probe->on_nop5) { /* A6 */
+		f->site_failed[i] = true;
+		f->error = -EOPNOTSUPP;
+		return 0;
+	}
 	err = mt_sites_add(a->opts.sites, &f->found->callsites[s->callsite], &f->numbers[i]);
 	if (err)
 		return err;
@@ -190,6 +195,16 @@ int mt_attach_foreign_arm(struct mt_attach *a, struct attached *native)
 
 /* ---- Report --------------------------------------------------------------------------------------- */
 
+static uint32_t on_nop5(const struct mt_attach *a, const struct foreign *f, uint32_t spec)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < f->found->nsites; i++)
+		n += a->opts.nop5_call && f->found->sites[i].probe->on_nop5 &&
+		     (spec == MT_ATTACH_ALL_SPECS || f->found->sites[i].spec == spec);
+	return n;
+}
+
 static uint32_t refused(const struct foreign *f, uint32_t spec)
 {
 	uint32_t i, n = 0;
@@ -225,12 +240,14 @@ void mt_attach_usdt(const struct mt_attach *a, uint32_t spec, struct mt_attach_u
 	uint32_t i, k;
 
 	memset(ret, 0, sizeof(*ret));
+	ret->unusable = a->unusable;
 	for (i = 0; i < a->nbinaries; i++) {
 		const struct foreign *f = a->binaries[i]->foreign;
 
 		if (!f)
 			continue;
 		ret->endless += f->found->endless;
+		ret->on_nop5 += on_nop5(a, f, spec);
 		ret->refused += refused(f, spec);
 		ret->error = f->error ? f->error : ret->error;
 		for (k = 0; k < f->found->ncallsites; k++)

@@ -50,7 +50,8 @@ struct mt_attach {
 	void (*on_first)(void *ctx, struct mt_attach *a);
 	void *on_first_ctx;
 	int proc;
-	uint32_t next_id; /* of callsites */
+	uint32_t next_id;  /* of callsites */
+	uint32_t unusable; /* notes */
 	struct binary **binaries;
 	uint32_t nbinaries, cap_binaries;
 	struct attached *attached;
@@ -63,7 +64,7 @@ struct mt_attach {
 struct foreign {
 	struct mt_usdt_found *found;
 	uint32_t *numbers;    /* site number per site, 0 = none yet */
-	bool *site_failed;    /* the kernel refused it */
+	bool *site_failed;    /* the kernel refused it, or it was not asked (A6) */
 	uint8_t *verdicts;    /* enum verdict per callsite */
 	int error;            /* last -errno */
 	uint32_t armed_sites; /* of the last arming */

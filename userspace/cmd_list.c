@@ -200,8 +200,17 @@ static int summary(const struct mt_list *l)
 		fprintf(l->f, "; %u note%s of discarded code", s->discarded, plural(s->discarded));
 	if (s->duplicate)
 		fprintf(l->f, "; %u duplicate%s", s->duplicate, plural(s->duplicate));
+	if (s->semaphore)
+		fprintf(l->f, "; %u with a semaphore that cannot be raised", s->semaphore);
 	if (s->over_limit)
 		fprintf(l->f, "; %u beyond the limit", s->over_limit);
+	if (s->compressed)
+		fprintf(l->f, "; %u compressed section%s of notes, not read", s->compressed,
+			plural(s->compressed));
+	if (n->no_sections)
+		fprintf(l->f, "; no section headers, so notes can only be found in segments");
+	if (*n->debug_link && !n->nprobes)
+		fprintf(l->f, "; its debug file %s is not read", n->debug_link);
 	fputc('\n', l->f);
 	free(path);
 	return 0;

@@ -148,5 +148,9 @@ void mt_list_json(const struct mt_list *l)
 		n->ncallsites - l->armed, n->nnative);
 	fprintf(l->f, ",\"foreign\":%u,\"foreign_sites\":%u,\"malformed\":%u,\"discarded\":%u", l->ngroups,
 		n->nprobes - n->nnative, n->stats.malformed, n->stats.discarded);
-	fprintf(l->f, ",\"duplicate\":%u,\"over_limit\":%u}\n", n->stats.duplicate, n->stats.over_limit);
+	fprintf(l->f, ",\"duplicate\":%u,\"over_limit\":%u,\"semaphore\":%u,\"compressed\":%u",
+		n->stats.duplicate, n->stats.over_limit, n->stats.semaphore, n->stats.compressed);
+	fprintf(l->f, ",\"section_headers\":%s", n->no_sections ? "false" : "true");
+	put_text(l->f, "debug_link", n->debug_link);
+	fputs("}\n", l->f);
 }

@@ -22,7 +22,8 @@
  * The callsite gets target "db"; its probes are at 0x2004 (5-byte nop at 0x2005) and 0x2014, if the nops
  * are there. The first two stapsdt notes are then known already; the third is the one foreign probe.
  *
- * What it does not do: it does not parse operands (usdt_spec), follow debug links, or look at the process.
+ * What it does not do: it does not parse operands (usdt_operand), follow debug links (it names them), inflate
+ * compressed sections (it counts them), or look at the process.
  * It does not check the instruction at a foreign probe: others put probes on other things than nops.
  */
 #include <errno.h>
@@ -31,6 +32,7 @@
 #include <sys/stat.h>
 
 #include "elfnotes_int.h"
+#include "strings.h"
 
 /* What *ret_notes really is: the texts live with it. */
 struct notes {
@@ -90,7 +92,12 @@ static int finish(struct mt_build *b, unsigned what, uint32_t first_id, struct n
 	pub->is64 = b->elf.is64;
 	pub->stats = b->stats;
 	pub->stats.malformed += b->elf.malformed;
+	pub->stats.compressed = b->elf.compressed;
 	memcpy(pub->build_id, b->build_id, sizeof(pub->build_id));
+	pub->no_sections = b->elf.no_sections;
+	if (b->elf.debug_link)
+		mt_text_safe(pub->debug_link, sizeof(pub->debug_link), b->elf.debug_link,
+			     strlen(b->elf.debug_link));
 	pub->probes = calloc(b->native.n + b->foreign.n + 1ul, sizeof(*pub->probes));
 	if (!pub->probes)
 		return -ENOMEM;

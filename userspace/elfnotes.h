@@ -19,6 +19,7 @@ struct mt_probe {
 	uint64_t nop5_offset;         /* file offset of the 5-byte nop behind it; 0 if none */
 	uint64_t sem_offset;          /* file offset of the semaphore; 0 if none */
 	uint64_t addr;                /* link-time address of the nop */
+	bool on_nop5;                 /* foreign probes: the very place is a 5-byte nop */
 	const char *provider;         /* stapsdt provider and name, sanitised */
 	const char *name;
 	const char *args; /* operand string as in the note, sanitised; "" if none */
@@ -30,6 +31,8 @@ struct mt_elfnotes_stats {
 	uint32_t discarded;  /* address 0 or outside code: the linker dropped the function */
 	uint32_t duplicate;  /* same address and name again */
 	uint32_t over_limit; /* beyond MT_ELFNOTES_MAX_PROBES */
+	uint32_t semaphore;  /* it cannot be raised: at an odd address, or not in memory that is written to */
+	uint32_t compressed; /* sections of notes that are compressed; they are not read */
 };
 
 #define MT_ELFNOTES_MAX_PROBES 1000000u
@@ -44,7 +47,9 @@ struct mt_elfnotes {
 	uint16_t machine; /* e_machine */
 	bool is64;
 	struct mt_elfnotes_stats stats;
-	char build_id[41]; /* hex, "" if none */
+	char build_id[41];    /* hex, "" if none */
+	bool no_sections;     /* there is no section table: notes are found only if a segment has them */
+	char debug_link[256]; /* its file of debug information, sanitised; it is not read */
 };
 
 enum {

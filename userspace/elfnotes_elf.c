@@ -83,6 +83,7 @@ static void get_phdr(const struct mt_elf *e, const uint8_t *p, Elf64_Phdr *to)
 			   .p_offset = h.p_offset,
 			   .p_vaddr = h.p_vaddr,
 			   .p_filesz = h.p_filesz,
+			   .p_memsz = h.p_memsz,
 			   .p_align = h.p_align};
 }
 
@@ -162,7 +163,27 @@ static void add_range(struct mt_elf *e, uint64_t off, uint64_t size, uint64_t al
 		(struct mt_range){.off = off, .size = (uint32_t)size, .align = align == 8 ? 8 : 4};
 }
 
-/* Loads of the file, and its PT_NOTE segments as ranges if `notes`. */
+/* Is there a section for what is at that offset? */
+static bool has_range(const struct mt_elf *e, uint64_t off)
+{
+	for (uint32_t i = 0; i < e->nranges; i++)
+		if (off >= e->ranges[i].off && off - e->ranges[i].off < e->ranges[i].size)
+			return true;
+	return false;
+}
+
+/* What ld.so protects: whole pages only, the smallest there are. */
+static void take_relro(struct mt_elf *e, const Elf64_Phdr *h)
+{
+	const uint64_t page = 4096;
+
+	if (h->p_memsz > UINT64_MAX - h->p_vaddr)
+		return;
+	e->relro = h->p_vaddr & -page;
+	e->relro_end = (h->p_vaddr + h->p_memsz) & -page;
+}
+
+/* Loads of the file, and its PT_NOTE segments as ranges if `notes` (those that no section has). */
 static void take_phdrs(struct mt_elf *e, const uint8_t *table, uint32_t n, size_t entsize, bool notes)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -170,8 +191,10 @@ static void take_phdrs(struct mt_elf *e, const uint8_t *table, uint32_t n, size_
 		uint64_t left;
 
 		get_phdr(e, table + i * entsize, &h);
-		if (notes && h.p_type == PT_NOTE)
+		if (notes && h.p_type == PT_NOTE && !has_range(e, h.p_offset))
 			add_range(e, h.p_offset, h.p_filesz, h.p_align);
+		if (!notes && h.p_type == PT_GNU_RELRO)
+			take_relro(e, &h);
 		if (notes || h.p_type != PT_LOAD || h.p_offset >= e->src->size)
 			continue;
 		if (e->nloads == MT_ELF_MAX_LOADS) {
@@ -288,7 +311,28 @@ static bool is_named(const struct sections *s, const Elf64_Shdr *h, const char *
 	       !memcmp(s->names + h->sh_name, name, len);
 }
 
-static void take_sections(struct mt_elf *e, const struct sections *s)
+#define LINK_MAX_BYTES 256u
+
+/* A name, NUL, padding, a checksum. */
+static int take_debug_link(struct mt_elf *e, const Elf64_Shdr *h)
+{
+	uint32_t max = h->sh_size > LINK_MAX_BYTES ? LINK_MAX_BYTES : (uint32_t)h->sh_size;
+	uint8_t *name;
+	int r;
+
+	if (e->debug_link)
+		return 0;
+	r = read_table(e, h->sh_offset, max, 1, &name);
+	if (r)
+		return r == -ENODATA ? 0 : r;
+	if (memchr(name, 0, max))
+		e->debug_link = (char *)name;
+	else
+		free(name);
+	return 0;
+}
+
+static int take_sections(struct mt_elf *e, const struct sections *s)
 {
 	for (uint32_t i = 1; i < s->n; i++) {
 		Elf64_Shdr h;
@@ -302,14 +346,21 @@ static void take_sections(struct mt_elf *e, const struct sections *s)
 		}
 		if (h.sh_type == SHT_NOBITS)
 			continue;
+		if (is_named(s, &h, ".gnu_debuglink")) {
+			int r = take_debug_link(e, &h);
+
+			if (r)
+				return r;
+		}
 		if (h.sh_type != SHT_NOTE && !is_named(s, &h, ".note.stapsdt") &&
 		    !is_named(s, &h, ".note.montrace"))
 			continue;
 		if (h.sh_flags & SHF_COMPRESSED)
-			e->malformed++; /* nobody compresses notes: what would read them then? */
+			e->compressed++; /* nobody compresses notes: what would read them then? */
 		else
 			add_range(e, h.sh_offset, h.sh_size, h.sh_addralign);
 	}
+	return 0;
 }
 
 static int load_ranges(struct mt_elf *e)
@@ -348,12 +399,12 @@ int mt_elf_open(struct mt_elf *e, struct mt_src *src)
 	take_phdrs(e, phdrs, eh.e_phnum, entsize, false);
 
 	r = read_sections(e, &eh, &s);
+	e->no_sections = r == -ENODATA;
 	if (!r)
-		take_sections(e, &s);
-	else if (r == -ENODATA)
-		take_phdrs(e, phdrs, eh.e_phnum, entsize, true);
-	else
+		r = take_sections(e, &s);
+	if (r && r != -ENODATA)
 		goto out;
+	take_phdrs(e, phdrs, eh.e_phnum, entsize, true);
 	r = load_ranges(e);
 out:
 	free(s.names);
@@ -367,6 +418,8 @@ void mt_elf_close(struct mt_elf *e)
 	for (uint32_t i = 0; i < e->nranges; i++)
 		free(e->ranges[i].data);
 	e->nranges = 0;
+	free(e->debug_link);
+	e->debug_link = NULL;
 }
 
 bool mt_elf_offset(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off)
@@ -381,6 +434,11 @@ bool mt_elf_offset(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t
 		return true;
 	}
 	return false;
+}
+
+bool mt_elf_sealed(const struct mt_elf *e, uint64_t addr)
+{
+	return addr >= e->relro && addr < e->relro_end;
 }
 
 uint64_t mt_elf_adjust(const struct mt_elf *e, uint64_t addr, uint64_t note_base)

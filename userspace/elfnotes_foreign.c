@@ -60,6 +60,46 @@ static bool is_native(const struct mt_build *b, const struct stap *s, uint64_t a
 	return false;
 }
 
+/* With a semaphore that cannot be raised the probe would never fire: better no probe. *ret 0: it has none. */
+static bool semaphore(const struct mt_elf *e, const struct stap *s, uint64_t *ret)
+{
+	uint64_t addr = mt_elf_adjust(e, s->sem, s->base);
+
+	*ret = 0;
+	return !s->sem ||
+	       (mt_elf_offset(e, addr, 2, PF_W, ret) && *ret && *ret % 2 == 0 && !mt_elf_sealed(e, addr));
+}
+
+/* A nop of exactly 5 bytes, in whatever form: prefixes, then 90, or 0f 1f with its operand. */
+static bool is_nop5(const uint8_t p[5])
+{
+	unsigned i = 0, mod, rm;
+
+	while (i < 4 &&
+	       (memchr("\x66\x67\x2e\x36\x3e\x26\x64\x65\xf2\xf3", p[i], 10) || (p[i] & 0xf0) == 0x40))
+		i++;
+	if (p[i] == 0x90)
+		return i == 4;
+	if (i > 2 || p[i] != 0x0f || p[i + 1] != 0x1f)
+		return false;
+	i += 2;
+	mod = p[i] >> 6;
+	rm = p[i] & 7;
+	i += 1 + (mod != 3 && rm == 4);
+	if (mod == 1)
+		i++;
+	else if (mod == 2 || (mod == 0 && rm == 5))
+		i += 4;
+	return i == 5;
+}
+
+static bool on_nop5(struct mt_build *b, uint64_t offset)
+{
+	uint8_t p[5];
+
+	return b->elf.machine == EM_X86_64 && !mt_src_peek(b->elf.src, offset, sizeof(p), p) && is_nop5(p);
+}
+
 static int add(struct mt_build *b, const struct stap *s, uint64_t addr, uint64_t offset, uint64_t sem)
 {
 	struct mt_cand *c = mt_cands_add(&b->foreign);
@@ -70,6 +110,7 @@ static int add(struct mt_build *b, const struct stap *s, uint64_t addr, uint64_t
 	c->p.addr = addr;
 	c->p.offset = offset;
 	c->p.sem_offset = sem;
+	c->p.on_nop5 = on_nop5(b, offset);
 	c->p.provider =
 		mt_arena_again(&b->arena, &b->last_provider, s->provider, s->provider_len, MT_LIMIT_PROVIDER);
 	c->p.name = mt_arena_again(&b->arena, &b->last_name, s->name, s->name_len, MT_LIMIT_NAME);
@@ -94,10 +135,12 @@ static int take_note(struct mt_build *b, const struct mt_note *note)
 		b->stats.discarded++;
 		return 0;
 	}
-	/* With a semaphore that cannot be raised the probe would never fire: better no probe. */
-	if ((e->machine == EM_AARCH64 && addr % 4) ||
-	    (s.sem && (!mt_elf_offset(e, mt_elf_adjust(e, s.sem, s.base), 2, PF_W, &sem) || !sem))) {
+	if (e->machine == EM_AARCH64 && addr % 4) {
 		b->stats.malformed++;
+		return 0;
+	}
+	if (!semaphore(e, &s, &sem)) {
+		b->stats.semaphore++;
 		return 0;
 	}
 	if (b->native.n + b->foreign.n >= b->max_probes) {

@@ -59,6 +59,11 @@ struct mt_elf {
 	struct mt_range ranges[MT_ELF_MAX_RANGES];
 	uint32_t nranges;
 	uint64_t note_bytes;
+	uint64_t relro,
+		relro_end;   /* link-time addresses that are read-only once the program runs; whole pages */
+	uint32_t compressed; /* sections of notes */
+	bool no_sections;
+	char *debug_link; /* as in the file; NULL if none */
 	bool has_base;
 	uint64_t base;      /* address of section .stapsdt.base */
 	uint32_t malformed; /* sections that lie */
@@ -73,6 +78,9 @@ void mt_elf_close(struct mt_elf *e);
  * False if no segment has them in the file.
  */
 bool mt_elf_offset(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off);
+
+/* Is that address made read-only when the program starts (PT_GNU_RELRO)? */
+bool mt_elf_sealed(const struct mt_elf *e, uint64_t addr);
 
 /* Address of a note, moved as the image was moved after the note was written (prelink). */
 uint64_t mt_elf_adjust(const struct mt_elf *e, uint64_t addr, uint64_t note_base);

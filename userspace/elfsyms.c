@@ -13,6 +13,7 @@
 
 #define MAX_TABLE (512ull << 20) /* bytes of symbols, and of their names */
 #define MAX_HEADERS 65535u
+#define MAX_DYNAMIC 4096u
 
 struct sym {
 	const char *name;
@@ -29,6 +30,7 @@ struct mt_elfsyms {
 	size_t n;
 	uint64_t tls_size; /* of the segment, as the thread pointer counts */
 	bool has_tls;
+	bool program; /* not a library: where those have their thread-local memory only the process knows */
 };
 
 int mt_elfsyms_new(int fd, struct mt_elfsyms **ret_syms)
@@ -60,7 +62,7 @@ static bool get(const struct mt_elfsyms *s, void *to, uint64_t size, uint64_t of
 /* What is needed of the headers, for both word sizes. */
 struct image {
 	uint64_t phoff, shoff;
-	unsigned phnum, shnum, phsize, shsize;
+	unsigned phnum, shnum, phsize, shsize, type;
 };
 
 static bool read_image(struct mt_elfsyms *s, struct image *im)
@@ -75,45 +77,83 @@ static bool read_image(struct mt_elfsyms *s, struct image *im)
 	if (s->is64) {
 		if (!get(s, &h, sizeof(h), 0))
 			return false;
-		*im = (struct image){h.e_phoff, h.e_shoff,          h.e_phnum,
-				     h.e_shnum, sizeof(Elf64_Phdr), sizeof(Elf64_Shdr)};
+		*im = (struct image){h.e_phoff,          h.e_shoff,          h.e_phnum, h.e_shnum,
+				     sizeof(Elf64_Phdr), sizeof(Elf64_Shdr), h.e_type};
 		return h.e_phentsize == im->phsize && h.e_shentsize == im->shsize;
 	}
 	if (!get(s, &h32, sizeof(h32), 0))
 		return false;
-	*im = (struct image){h32.e_phoff, h32.e_shoff,        h32.e_phnum,
-			     h32.e_shnum, sizeof(Elf32_Phdr), sizeof(Elf32_Shdr)};
+	*im = (struct image){h32.e_phoff,        h32.e_shoff,        h32.e_phnum, h32.e_shnum,
+			     sizeof(Elf32_Phdr), sizeof(Elf32_Shdr), h32.e_type};
 	return h32.e_phentsize == im->phsize && h32.e_shentsize == im->shsize;
 }
 
-/* How glibc and musl place the segment below the thread pointer of x86. */
-static void read_tls(struct mt_elfsyms *s, const struct image *im)
+static bool read_segment(struct mt_elfsyms *s, const struct image *im, unsigned i, Elf64_Phdr *p)
 {
-	for (unsigned i = 0; i < im->phnum; i++) {
-		Elf64_Phdr p;
-		Elf32_Phdr p32;
-		uint64_t align, first;
+	Elf32_Phdr p32;
 
-		if (s->is64) {
-			if (!get(s, &p, sizeof(p), im->phoff + i * sizeof(p)))
-				return;
-		} else {
-			if (!get(s, &p32, sizeof(p32), im->phoff + i * sizeof(p32)))
-				return;
-			p = (Elf64_Phdr){.p_type = p32.p_type,
-					 .p_vaddr = p32.p_vaddr,
-					 .p_memsz = p32.p_memsz,
-					 .p_align = p32.p_align};
-		}
-		if (p.p_type != PT_TLS)
-			continue;
-		align = p.p_align ? p.p_align : 1;
-		if (align & (align - 1) || align > 1u << 20 || p.p_memsz > 1u << 30)
-			return;
-		first = p.p_vaddr & (align - 1);
-		s->tls_size = p.p_memsz < first ? align : ((p.p_memsz - first + align - 1) & -align) + first;
-		s->has_tls = true;
+	if (s->is64)
+		return get(s, p, sizeof(*p), im->phoff + i * sizeof(*p));
+	if (!get(s, &p32, sizeof(p32), im->phoff + i * sizeof(p32)))
+		return false;
+	*p = (Elf64_Phdr){.p_type = p32.p_type,
+			  .p_offset = p32.p_offset,
+			  .p_vaddr = p32.p_vaddr,
+			  .p_filesz = p32.p_filesz,
+			  .p_memsz = p32.p_memsz,
+			  .p_align = p32.p_align};
+	return true;
+}
+
+/* How glibc and musl place the segment below the thread pointer of x86. */
+static void tls_segment(struct mt_elfsyms *s, const Elf64_Phdr *p)
+{
+	uint64_t align = p->p_align ? p->p_align : 1, first;
+
+	if (align & (align - 1) || align > 1u << 20 || p->p_memsz > 1u << 30)
 		return;
+	first = p->p_vaddr & (align - 1);
+	s->tls_size = p->p_memsz < first ? align : ((p->p_memsz - first + align - 1) & -align) + first;
+	s->has_tls = true;
+}
+
+/* Position-independent programs say that they are programs. */
+static bool is_pie(struct mt_elfsyms *s, const Elf64_Phdr *dynamic)
+{
+	size_t entry = s->is64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
+	uint64_t n = dynamic->p_filesz / entry;
+
+	for (uint64_t i = 0; i < n && i < MAX_DYNAMIC; i++) {
+		Elf64_Dyn d;
+		Elf32_Dyn d32;
+
+		if (!get(s, s->is64 ? (void *)&d : (void *)&d32, entry, dynamic->p_offset + i * entry))
+			return false;
+		if (!s->is64)
+			d = (Elf64_Dyn){.d_tag = d32.d_tag, .d_un.d_val = d32.d_un.d_val};
+		if (d.d_tag == DT_NULL)
+			return false;
+		if (d.d_tag == DT_FLAGS_1)
+			return d.d_un.d_val & DF_1_PIE;
+	}
+	return false;
+}
+
+static void read_segments(struct mt_elfsyms *s, const struct image *im)
+{
+	bool tls = false;
+	Elf64_Phdr p;
+
+	s->program = im->type == ET_EXEC;
+	for (unsigned i = 0; i < im->phnum; i++) {
+		if (!read_segment(s, im, i, &p))
+			return;
+		if (p.p_type == PT_TLS && !tls) {
+			tls = true;
+			tls_segment(s, &p);
+		} else if (p.p_type == PT_DYNAMIC && !s->program) {
+			s->program = is_pie(s, &p);
+		}
 	}
 }
 
@@ -174,8 +214,9 @@ static void take(struct mt_elfsyms *s, const unsigned char *raw, uint64_t bytes,
 					.st_shndx = y32.st_shndx,
 					.st_value = y32.st_value};
 		}
-		if (y.st_shndx == SHN_UNDEF || y.st_name >= names_size || !s->names[y.st_name] ||
-		    ELF64_ST_TYPE(y.st_info) == STT_FILE || ELF64_ST_TYPE(y.st_info) == STT_SECTION)
+		if (y.st_shndx == SHN_UNDEF || y.st_shndx == SHN_ABS /* not moved with the image */ ||
+		    y.st_name >= names_size || !s->names[y.st_name] || ELF64_ST_TYPE(y.st_info) == STT_FILE ||
+		    ELF64_ST_TYPE(y.st_info) == STT_SECTION)
 			continue;
 		s->v[s->n++] =
 			(struct sym){s->names + y.st_name, y.st_value, ELF64_ST_TYPE(y.st_info) == STT_TLS};
@@ -193,7 +234,7 @@ static void load(struct mt_elfsyms *s)
 	s->loaded = true;
 	if (!read_image(s, &im))
 		return;
-	read_tls(s, &im);
+	read_segments(s, &im);
 	if (!find_table(s, &im, &table) || !read_section(s, &im, table.sh_link, &names) ||
 	    names.sh_type != SHT_STRTAB || table.sh_size > MAX_TABLE || names.sh_size > MAX_TABLE)
 		return;
@@ -222,6 +263,8 @@ int mt_elfsyms_find(void *ctx, struct mt_str name, enum mt_operand_sym kind, uin
 
 	if (!s->loaded)
 		load(s);
+	if (tls && !s->program)
+		return -ENOTSUP;
 	for (hi = s->n; lo < hi;) {
 		size_t mid = lo + (hi - lo) / 2;
 

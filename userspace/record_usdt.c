@@ -144,6 +144,15 @@ void mt_record_usdt_tell(struct record *r)
 				     one.sites, mt_record_plural(one.sites));
 	}
 	mt_attach_usdt(a, MT_ATTACH_ALL_SPECS, &all);
+	if (all.unusable)
+		mt_log_warn(r->log, "%u USDT note%s cannot be used: montrace-bpf list says why", all.unusable,
+			    mt_record_plural(all.unusable));
+	if (all.on_nop5)
+		mt_log_warn(r->log,
+			    "%u USDT site%s on 5-byte nops not armed: this kernel would make calls of them, "
+			    "which overwrite the program's data",
+			    all.on_nop5, mt_record_plural(all.on_nop5));
+	all.refused -= all.on_nop5;
 	if (all.refused)
 		mt_log_warn(r->log, "%u of %u USDT site%s could not be armed (%s)", all.refused, all.sites,
 			    mt_record_plural(all.sites), strerror(-all.error));

@@ -206,6 +206,7 @@ static int open_attach(struct mt_session *s)
 		o.multi = s->skel->progs.mt_native_multi;
 	o.pid_filter = o.multi && s->features.multi_pid;
 	o.everybody = s->opts.everybody;
+	o.nop5_call = s->features.nop5_call;
 	o.nop5 = o.multi && (s->opts.nop5 == MT_NOP5_AUTO     ? s->features.nop5
 			     : s->opts.nop5 == MT_NOP5_ALWAYS ? s->features.nop5_call
 							      : false);

@@ -398,11 +398,13 @@ unsigned mt_operands_parse(const char *args, uint16_t machine, struct mt_operand
 void mt_operand_resolve(struct mt_operand *o, uint64_t site, mt_symbol_fn fn, void *ctx)
 {
 	uint64_t v;
+	int err;
 
 	if (o->op.missing || o->sym_kind == MT_SYM_NONE)
 		return;
-	if (!fn || fn(ctx, o->sym, o->sym_kind, &v)) {
-		o->op.missing = MT_MISSING_SYMBOL;
+	err = fn ? fn(ctx, o->sym, o->sym_kind, &v) : -ENOENT;
+	if (err) {
+		o->op.missing = err == -ENOTSUP ? MT_MISSING_TLS : MT_MISSING_SYMBOL;
 		return;
 	}
 	if (o->sym_kind == MT_SYM_ADDR) {

@@ -34,7 +34,7 @@ struct mt_operand {
 unsigned mt_operands_parse(const char *args, uint16_t machine, struct mt_operand ops[MT_MAX_ARGS],
 			   unsigned *ret_more);
 
-/* Finds a symbol: 0 and its value (address, or offset from the thread pointer), or -ENOENT. */
+/* Finds a symbol: 0 and its value (address, or offset from the thread pointer), -ENOENT, or -ENOTSUP (thread-local, elsewhere in each process). */
 typedef int (*mt_symbol_fn)(void *ctx, struct mt_str name, enum mt_operand_sym kind, uint64_t *ret_value);
 
 /* Puts the symbol's value in. site: link-time address of the probe. fn NULL: there are no symbols. */

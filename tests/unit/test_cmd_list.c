@@ -221,7 +221,8 @@ static void json(void **state)
 	      "{\"type\":\"file\"," P
 	      ",\"machine\":\"x86-64\",\"build_id\":\"abcd\",\"callsites\":2,\"armed\":1,"
 	      "\"filtered\":1,\"probes\":3,\"foreign\":3,\"foreign_sites\":4,\"malformed\":0,\"discarded\":0,"
-	      "\"duplicate\":0,\"over_limit\":0}\n");
+	      "\"duplicate\":0,\"over_limit\":0,\"semaphore\":0,\"compressed\":0,"
+	      "\"section_headers\":true,\"debug_link\":\"\"}\n");
 	mt_filter_free(f);
 }
 

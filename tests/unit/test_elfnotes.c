@@ -1001,7 +1001,8 @@ static void zero_is_no_place(void **state)
 	STAP(&im, 0x9010, 0, 0, "p\0headers\0");
 	STAP(&im, 0x9300, 0, 0, "p\0fine\0");
 	n = parse(&im, 3);
-	check_stats(n, 2, 2, 0);
+	check_stats(n, 1, 2, 0);
+	assert_int_equal(n->stats.semaphore, 1);
 	assert_int_equal(n->nprobes, 1);
 	assert_string_equal(n->probes[0].name, "fine");
 	mt_elfnotes_free(n);
@@ -1057,9 +1058,12 @@ static void foreign_notes_that_lie(void **state)
 	STAP(&im, DATA, 0, 0, "p\0in_data\0");            /* discarded */
 	STAP(&im, CODE + CODE_SIZE, 0, 0, "p\0behind\0"); /* discarded */
 	STAP(&im, UINT64_MAX, 0, 0, "p\0wild\0");         /* discarded */
-	STAP(&im, CODE, 0, UINT64_MAX, "p\0sem_wild\0");  /* malformed from here */
+	STAP(&im, CODE, 0, UINT64_MAX, "p\0sem_wild\0");  /* semaphores that are none */
 	STAP(&im, CODE, 0, CODE, "p\0sem_in_code\0");
 	STAP(&im, CODE, 0, DATA + DATA_SIZE - 1, "p\0sem_cut\0");
+	STAP(&im, CODE, 0, DATA + 3, "p\0sem_odd\0");
+	STAP(&im, CODE, 0, 1, "p\0sem_nowhere\0");
+	/* malformed from here */
 	STAP(&im, CODE, 0, 0, "\0no_provider\0");
 	STAP(&im, CODE, 0, 0, "p\0\0");
 	stap_note(&im, CODE, 0, 0, "AAAAAAAA", 8);
@@ -1072,7 +1076,8 @@ static void foreign_notes_that_lie(void **state)
 	STAP(&im, CODE + CODE_SIZE - 1, 0, DATA + DATA_SIZE - 2, "p\0last\0-4@%eax");
 	put_note(&im.stap, "stapsdt", 3, "1234567890123456", 16); /* at the very end */
 	n = parse(&im, MT_ELF_FOREIGN);
-	check_stats(n, 10, 4, 0);
+	check_stats(n, 7, 4, 0);
+	assert_int_equal(n->stats.semaphore, 5);
 	assert_int_equal(n->nprobes, 2);
 	assert_string_equal(n->probes[0].name, "n");
 	assert_string_equal(n->probes[0].args, "");
@@ -1080,8 +1085,83 @@ static void foreign_notes_that_lie(void **state)
 	mt_elfnotes_free(n);
 	im.machine = EM_AARCH64; /* "last" is not on an instruction */
 	n = parse(&im, MT_ELF_FOREIGN);
-	check_stats(n, 11, 4, 0);
+	check_stats(n, 8, 4, 0);
+	assert_int_equal(n->stats.semaphore, 5);
 	mt_elfnotes_free(n);
+	image_free(&im);
+}
+
+/* Data that is made read-only when the program starts holds no semaphore; the page behind it does. */
+static void semaphores_and_relro(void **state)
+{
+	static const struct {
+		uint64_t vaddr, memsz;
+		bool usable;
+	} rows[] = {
+		{DATA, 0x40, true}, /* not a whole page: ld.so leaves it as it is */
+		{DATA & ~0xfffull, 0x1000, false},
+		{DATA, 0x1000 - (DATA & 0xfff), false},
+		{DATA, 0xfff - (DATA & 0xfff), true},
+		{DATA - 0x2000, 0x2000, true},
+		{0, UINT64_MAX, false},
+		{0x1000, UINT64_MAX, true}, /* no such segment */
+	};
+	struct image im;
+	struct mt_elfnotes *n;
+
+	(void)state;
+	image_init(&im);
+	STAP(&im, CODE, 0, DATA + 2, "p\0n\0");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		im.third = (Elf64_Phdr){
+			.p_type = PT_GNU_RELRO, .p_vaddr = rows[i].vaddr, .p_memsz = rows[i].memsz};
+		n = parse(&im, MT_ELF_FOREIGN);
+		check_stats(n, 0, 0, 0);
+		assert_int_equal(n->nprobes, rows[i].usable);
+		assert_int_equal(n->stats.semaphore, !rows[i].usable);
+		mt_elfnotes_free(n);
+	}
+	image_free(&im);
+}
+
+/* 5-byte nops in all their forms, and what is not one. */
+static void nops_of_5(void **state)
+{
+	static const struct {
+		const char *code;
+		bool is;
+	} rows[] = {
+		{"\x0f\x1f\x44\x00\x00", true},  {"\x66\x0f\x1f\x40\x00", true},
+		{"\x66\x66\x66\x66\x90", true},  {"\x2e\x66\x66\x48\x90", true},
+		{"\x66\x66\x0f\x1f\x00", true},  {"\x66\x0f\x1f\x04\x00", true},
+		{"\x90\x0f\x1f\x44\x00", false}, {"\x0f\x1f\x40\x00\x90", false},
+		{"\x0f\x1f\x00\x90\x90", false}, {"\x0f\x1f\x84\x00\x00", false},
+		{"\x0f\x1f\x80\x00\x00", false}, {"\x0f\x1f\x05\x00\x00", false},
+		{"\x66\x66\x66\x66\x66", false}, {"\xe8\x00\x00\x00\x00", false},
+		{"\x0f\x0f\x44\x00\x00", false}, {"\x0f\x1f\xc0\x90\x90", false},
+		{"\x66\x66\x66\x0f\x1f", false}, {"\xcc\x66\x66\x66\x90", false},
+	};
+	struct image im;
+	struct mt_elfnotes *n;
+
+	(void)state;
+	image_init(&im);
+	STAP(&im, CODE + 0x10, 0, 0, "p\0n\0");
+	STAP(&im, CODE + CODE_SIZE - 1, 0, 0, "p\0end\0");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		memcpy(im.code.p + 0x10, rows[i].code, 5);
+		im.machine = EM_X86_64;
+		n = parse(&im, MT_ELF_FOREIGN);
+		assert_int_equal(n->nprobes, 2);
+		if (n->probes[0].on_nop5 != rows[i].is)
+			fail_msg("row %zu", i);
+		assert_false(n->probes[1].on_nop5);
+		mt_elfnotes_free(n);
+		im.machine = EM_AARCH64;
+		n = parse(&im, MT_ELF_FOREIGN);
+		assert_false(n->probes[0].on_nop5);
+		mt_elfnotes_free(n);
+	}
 	image_free(&im);
 }
 
@@ -1177,7 +1257,8 @@ static void sections_that_lie(void **state)
 	im.mt_flags = SHF_COMPRESSED;
 	n = parse(&im, MT_ELF_NATIVE);
 	assert_int_equal(n->ncallsites, 0);
-	check_stats(n, 1, 0, 0);
+	check_stats(n, 0, 0, 0);
+	assert_int_equal(n->stats.compressed, 1);
 	mt_elfnotes_free(n);
 	im.mt_flags = 0;
 	im.mt_extra = 0x7fffffffffff; /* beyond the file: what is there is still read */
@@ -1237,8 +1318,20 @@ static void without_section_headers(void **state)
 	im.no_sections = true;
 	n = parse(&im, MT_ELF_NATIVE | MT_ELF_FOREIGN);
 	assert_int_equal(n->nprobes, 0); /* notes are not loaded: nobody says where they are */
+	assert_true(n->no_sections);
 	mt_elfnotes_free(n);
 	im.notes_in_phdr = true;
+	n = parse(&im, MT_ELF_NATIVE | MT_ELF_FOREIGN);
+	check_stats(n, 0, 0, 0);
+	assert_int_equal(n->ncallsites, 2);
+	mt_elfnotes_free(n);
+	im.no_sections = false; /* both say where they are: read once */
+	n = parse(&im, MT_ELF_NATIVE | MT_ELF_FOREIGN);
+	check_stats(n, 0, 0, 0);
+	assert_false(n->no_sections);
+	assert_int_equal(n->ncallsites, 2);
+	mt_elfnotes_free(n);
+	im.mt_type = SHT_NOBITS; /* the section has none, the segment has */
 	n = parse(&im, MT_ELF_NATIVE | MT_ELF_FOREIGN);
 	check_stats(n, 0, 0, 0);
 	assert_int_equal(n->ncallsites, 2);
@@ -1608,6 +1701,8 @@ int main(void)
 		cmocka_unit_test(zero_is_no_place),
 		cmocka_unit_test(moved_images),
 		cmocka_unit_test(foreign_notes_that_lie),
+		cmocka_unit_test(semaphores_and_relro),
+		cmocka_unit_test(nops_of_5),
 		cmocka_unit_test(i386_foreign_only),
 		cmocka_unit_test(walk_goes_on_after_damage),
 		cmocka_unit_test(sections_that_lie),

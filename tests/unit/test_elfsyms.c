@@ -63,6 +63,49 @@ static void own(void **state)
 	close(fd);
 }
 
+#if defined(__x86_64__)
+/* The same file without the mark of a program is a library: what it has thread-local is not at a known place. */
+static void library(void **state)
+{
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd = memfd_create("library", MFD_CLOEXEC);
+	off_t size = lseek(from, 0, SEEK_END);
+	char *p = malloc((size_t)size);
+	Elf64_Ehdr *h = (void *)p;
+	Elf64_Phdr *ph;
+	bool found = false;
+	struct mt_elfsyms *s;
+	uint64_t v;
+
+	(void)state;
+	assert_non_null(p);
+	assert_int_equal(pread(from, p, (size_t)size, 0), size);
+	h->e_type = ET_DYN;
+	ph = (void *)(p + h->e_phoff);
+	for (unsigned i = 0; i < h->e_phnum; i++) {
+		Elf64_Dyn *d = (void *)(p + ph[i].p_offset);
+
+		for (; ph[i].p_type == PT_DYNAMIC && d->d_tag != DT_NULL; d++) {
+			if (d->d_tag == DT_FLAGS_1) {
+				found = d->d_un.d_val & DF_1_PIE;
+				d->d_un.d_val &= ~(uint64_t)DF_1_PIE;
+			}
+		}
+	}
+	if (!found) {
+		free(p);
+		skip(); /* not linked as one that could be a library */
+	}
+	assert_int_equal(write(fd, p, (size_t)size), size);
+	assert_int_equal(mt_elfsyms_new(fd, &s), 0);
+	assert_int_equal(find(s, "elfsyms_tls", MT_SYM_TPOFF, &v), -ENOTSUP);
+	assert_int_equal(find(s, "elfsyms_global", MT_SYM_ADDR, &v), 0);
+	mt_elfsyms_free(s);
+	free(p);
+	close(fd);
+	close(from);
+}
+#endif
+
 /* A file with three symbols; two have one name. */
 struct image {
 	Elf64_Ehdr h;
@@ -123,6 +166,9 @@ static void damaged(void **state)
 	for (size_t len = 0; len < sizeof(im); len++)
 		assert_int_equal(lookup(&im, len, "one", &v), -ENOENT);
 	image(&im);
+	im.sym[1].st_shndx = SHN_ABS; /* a number, not a place */
+	assert_int_equal(lookup(&im, sizeof(im), "one", &v), -ENOENT);
+	image(&im);
 	im.sym[1].st_name = 16; /* behind the names */
 	assert_int_equal(lookup(&im, sizeof(im), "one", &v), -ENOENT);
 	image(&im);
@@ -146,6 +192,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(own),
+#if defined(__x86_64__)
+		cmocka_unit_test(library),
+#endif
 		cmocka_unit_test(damaged),
 	};
 

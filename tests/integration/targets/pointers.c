@@ -29,14 +29,14 @@
 #include <unistd.h>
 
 #if defined(__x86_64__)
-#define FIRE(name, args, ...)                                                                           \
-	__asm__ volatile("990: nop\n"                                                                   \
-			 ".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n"                        \
-			 ".4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"      \
-			 "993: .8byte 990b,0,0\n.asciz \"bad\"\n.asciz \"" name "\"\n.asciz \"" args    \
-			 "\"\n994: .balign 4\n.popsection\n"                                            \
-			 :                                                                              \
-			 : __VA_ARGS__                                                                  \
+#define FIRE(name, args, ...)                                                                        \
+	__asm__ volatile("990: nop\n"                                                                \
+			 ".pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n"                     \
+			 ".4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"   \
+			 "993: .8byte 990b,0,0\n.asciz \"bad\"\n.asciz \"" name "\"\n.asciz \"" args \
+			 "\"\n994: .balign 4\n.popsection\n"                                         \
+			 :                                                                           \
+			 : __VA_ARGS__                                                               \
 			 : "memory")
 
 #define PAGE 4096ul
@@ -113,12 +113,12 @@ static void pointers(void)
 	ptr((uintptr_t)hole + 2 * PAGE);
 	ptr((uintptr_t)none);
 	ptr((uintptr_t)guard);
-	ptr((uintptr_t)cut + PAGE);	/* behind the file's end */
-	ptr(stack - 64 * 1024);		/* the stack could grow to here */
+	ptr((uintptr_t)cut + PAGE);          /* behind the file's end */
+	ptr(stack - 64 * 1024);              /* the stack could grow to here */
 	ptr((uintptr_t)hole + 2 * PAGE - 1); /* "" and 4 bytes that are not all there */
 	ptr((uintptr_t)hole + 2 * PAGE - 4); /* "eee" */
 	ptr((uintptr_t)pages(1, PROT_READ)); /* never touched: zeros */
-	ptr((uintptr_t)unread);		     /* never touched: the file's */
+	ptr((uintptr_t)unread);              /* never touched: the file's */
 	ptr((uintptr_t)cut);
 	printf("grown=%d\n", stack_start() != stack);
 }
@@ -182,7 +182,8 @@ static void *remover(void *unused)
 	(void)unused;
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		munmap(p, PAGE);
-		if (mmap(p, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == p)
+		if (mmap(p, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+		    p)
 			madvise(p, PAGE, MADV_DONTNEED);
 	}
 	return NULL;
@@ -239,8 +240,8 @@ static void fuse_server(void)
 	static char buf[1 << 18];
 	struct fuse_in_header *in = (struct fuse_in_header *)buf;
 	struct fuse_init_out init = {.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096};
-	struct fuse_attr_out attr = {.attr_valid = 1000,
-				     .attr = {.ino = 1, .size = 2 * PAGE, .mode = S_IFREG | 0444, .nlink = 1}};
+	struct fuse_attr_out attr = {
+		.attr_valid = 1000, .attr = {.ino = 1, .size = 2 * PAGE, .mode = S_IFREG | 0444, .nlink = 1}};
 	struct fuse_open_out open_out = {.fh = 1};
 
 	while (read(fuse_fd, buf, sizeof(buf)) > 0) {
@@ -303,7 +304,8 @@ int main(int argc, char **argv)
 		anon = pages(2, PROT_READ | PROT_WRITE);
 		memset(anon, 'a', PAGE);
 		anon = uffd_area(anon + PAGE);
-		other = uffd_area(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+		other = uffd_area(
+			mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 		if (!anon || !other)
 			return 77;
 	}
