@@ -25,6 +25,7 @@ struct known {
 	const void *p;
 	const void *process;
 	bool thread;
+	bool parted; /* gone from a file that ended; only its end and those of its spans may be told */
 	uint32_t pid, tid;
 	uint64_t start;
 	uint64_t time; /* last one */
@@ -220,6 +221,7 @@ static int check_process(struct mt_sink *s, struct mt_process *p, uint64_t time)
 		fail(c, "S5: process %u changed who it is", k->pid);
 	k->pid = p->pid;
 	k->start = p->start;
+	k->parted = false;
 	if (!p->name || !p->cmdline || !p->execution_id) {
 		fail(c, "process %u without a text", p->pid);
 	} else {
@@ -249,7 +251,7 @@ static int check_thread_op(struct mt_sink *s, struct mt_thread *t, uint64_t time
 
 	c->calls++;
 	c->n.threads++;
-	if (!p || p->thread)
+	if (!p || p->thread || p->parted)
 		fail(c, "S1: thread %u before its process", t->tid);
 	if (!is_new && (!k->thread || k->tid != t->tid || k->start != t->start || k->process != t->process))
 		fail(c, "S5: thread %u changed who it is", t->tid);
@@ -488,13 +490,17 @@ static int check_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread 
 		fail(c, "S4: gone() of %u/%u with %u slices open", (*at)->pid, (*at)->tid, (*at)->depth);
 	else if (p && has_threads(c, p))
 		fail(c, "S5: gone() of process %u before its threads", p->pid);
+	else if (p && (*at)->parted && p->end_reason == MT_END_PART)
+		fail(c, "S5: process %u was gone already", p->pid);
 	if (t)
 		put(c, "gone %u/%u\n", t->process->pid, t->tid);
 	else if (p)
 		put_gone(c, p);
 	if (c->inner && c->inner->ops->gone)
 		rc = c->inner->ops->gone(c->inner, p, t, time);
-	if (*at)
+	if (*at && p && p->end_reason == MT_END_PART && !(*at)->parted)
+		(*at)->parted = true;
+	else if (*at)
 		forget(at);
 	return rc;
 }
@@ -505,7 +511,7 @@ static int check_span_new(struct mt_sink *s, const struct mt_span_new *n)
 
 	c->calls++;
 	c->n.span_news++;
-	if (!*find(c, n->process))
+	if (!*find(c, n->process) || (*find(c, n->process))->parted)
 		fail(c, "S1: process %u not told", n->process->pid);
 	if (n->span == 0)
 		fail(c, "span 0 made");

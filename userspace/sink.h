@@ -155,7 +155,11 @@ struct mt_sink_ops {
 	int (*instant)(struct mt_sink *s, const struct mt_instant *i);
 	int (*counter)(struct mt_sink *s, const struct mt_count *c);
 	int (*lost)(struct mt_sink *s, const struct mt_loss *l);
-	/* The memory of t or p (the other is NULL) is about to go: drop sink_data. */
+	/*
+	 * The memory of t or p (the other is NULL) is about to go: drop sink_data. With MT_END_PART only a file
+	 * ends. Until process() comes again the process has no sink_data, but its spans may be closed, and it may
+	 * end: span_close() and another gone() come then, for those who remember it by pid and start.
+	 */
 	int (*gone)(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time);
 	/* Called some times a second with the boot time: hand on what is buffered. */
 	int (*flush)(struct mt_sink *s, uint64_t now);

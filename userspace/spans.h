@@ -57,7 +57,8 @@ int mt_spans_feed(struct mt_spans *s, const struct mt_event *ev);
 /*
  * For a sink that begins a new file: ends what is open in a process (NULL: in all) with MT_END_PART, tells gone()
  * for its threads and for it, then begins it again in continued slices at the same time, process() and thread()
- * first. Nothing is forgotten, no number changes.
+ * first. Nothing is forgotten, no number changes. A process without open slices is told again with the next
+ * thing that it does; if that is its end, only gone() comes (sink.h).
  */
 int mt_spans_restart(struct mt_spans *s, struct mt_process *p, uint64_t time);
 

@@ -105,6 +105,7 @@ struct sp_thread {
 	uint64_t next_seq;
 	uint64_t exit_time;
 	bool told;
+	bool parted;    /* told before, in a file that has ended */
 	bool long_name; /* the name came from the program */
 	bool counted;   /* had an event */
 	bool any_seq;   /* the next sequence number, whatever it is, is no loss */
@@ -127,6 +128,7 @@ struct sp_process {
 	enum sp_name_rank rank;
 	uint64_t start; /* 0: not known */
 	bool told;
+	bool parted; /* told before, in a file that has ended; who remembers it is told its end */
 	bool counted;
 	struct sp_map spans;
 	struct sp_span *free_first, *free_last;

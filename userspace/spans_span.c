@@ -99,7 +99,7 @@ void sp_span_forget(struct mt_spans *s, struct sp_span *sp, bool tell)
 	struct sp_process *p = sp->proc;
 
 	/* One that was only named as a parent, or of which nothing was said, is no news. */
-	if (tell && sp->cs && p->told && s->sink->ops->span_close)
+	if (tell && sp->cs && (p->told || p->parted) && s->sink->ops->span_close)
 		sp_err(s, s->sink->ops->span_close(s->sink, &p->pub, sp->num, s->now));
 	list_del(sp->proc, sp);
 	sp_map_del(s, &sp->proc->spans, sp->id);

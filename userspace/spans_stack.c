@@ -435,6 +435,7 @@ static void restart_end(struct mt_spans *s, struct sp_thread *t, uint64_t time)
 	if (s->sink->ops->gone)
 		sp_err(s, s->sink->ops->gone(s->sink, NULL, &t->pub, time));
 	t->told = false;
+	t->parted = true;
 	t->pub.sink_data = NULL;
 }
 
@@ -464,6 +465,7 @@ static void restart_end_process(struct mt_spans *s, struct sp_process *p, uint64
 	if (s->sink->ops->gone)
 		sp_err(s, s->sink->ops->gone(s->sink, &p->pub, NULL, time));
 	p->told = false;
+	p->parted = true;
 	p->pub.sink_data = NULL;
 }
 

@@ -104,7 +104,7 @@ struct sp_process *sp_process_get(struct mt_spans *s, uint32_t tgid, uint64_t st
 	/* The exact time is better than the one in ticks; a sink may have used the old one already. */
 	if (p->start == 0 || (start > p->start && p->start % SP_START_TICK_NS == 0)) {
 		p->start = start;
-		if (!p->told)
+		if (!p->told && !p->parted)
 			p->pub.start = start;
 	}
 	return p;
@@ -125,7 +125,7 @@ void sp_process_drop(struct mt_spans *s, struct sp_process *p, uint64_t time)
 	else
 		s->last = p->prev;
 	s->nprocs--;
-	if (p->told && s->sink->ops->gone)
+	if ((p->told || p->parted) && s->sink->ops->gone)
 		sp_err(s, s->sink->ops->gone(s->sink, &p->pub, NULL, time));
 	free(p->spans.v);
 	free(p->name);
@@ -194,7 +194,7 @@ struct sp_thread *sp_thread_get(struct mt_spans *s, const struct mt_event *ev)
 			return NULL;
 	} else if (ev->thread_start > t->start) { /* known now, or known better */
 		t->start = ev->thread_start;
-		if (!t->told)
+		if (!t->told && !t->parted)
 			t->pub.start = t->start;
 	}
 	s->recent = t;

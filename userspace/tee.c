@@ -132,6 +132,16 @@ static int tee_lost(struct mt_sink *s, const struct mt_loss *l)
 	TEE_CALL(s, l->process, l->thread, lost, l);
 }
 
+/* One that is between two files has no row, but its end and the ends of its spans are told (sink.h). */
+static bool parted_in(struct mt_process *p, struct row *none)
+{
+	if (!p || p->sink_data)
+		return false;
+	*none = (struct row){{NULL}};
+	p->sink_data = none;
+	return true;
+}
+
 static int tee_gone_all(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
 	TEE_CALL(s, p, t, gone, p, t, time);
@@ -139,13 +149,15 @@ static int tee_gone_all(struct mt_sink *s, struct mt_process *p, struct mt_threa
 
 static int tee_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
+	struct row none;
+	bool parted = parted_in(p, &none);
 	int rc = tee_gone_all(s, p, t, time);
 
 	if (t) {
 		free(t->sink_data);
 		t->sink_data = NULL;
 	} else if (p) {
-		free(p->sink_data);
+		free(parted ? NULL : p->sink_data);
 		p->sink_data = NULL;
 	}
 	return rc;
@@ -161,9 +173,20 @@ static int tee_span_new(struct mt_sink *s, const struct mt_span_new *n)
 	TEE_CALL(s, n->process, NULL, span_new, n);
 }
 
-static int tee_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
+static int tee_span_close_all(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
 {
 	TEE_CALL(s, p, NULL, span_close, p, span, time);
+}
+
+static int tee_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
+{
+	struct row none;
+	bool parted = parted_in(p, &none);
+	int rc = tee_span_close_all(s, p, span, time);
+
+	if (parted)
+		p->sink_data = NULL;
+	return rc;
 }
 
 static int tee_mark(struct mt_sink *s, uint64_t time, struct mt_str text)

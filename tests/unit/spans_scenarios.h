@@ -1246,6 +1246,39 @@ static const struct scenario scenarios[] = {
 		       "gone 1 process status=9\n",
 	},
 	{
+		/* nothing is open, and nothing more happens: its end and those of its spans are told all the same */
+		.name = "restart_idle",
+		.script = "new A 5; new A 6; enter A 5; exit A 5; restart; restart; close A 5; pexit 9; "
+			  "process 1 2000 7 42 next; thread 1 1 2000; event tick 1;",
+		.log = "process 1 name=\n"
+		       "new 1 @10 span=1\n"
+		       "new 1 @20 span=2\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @30 A #1 span=1 flow=F1 | span=1\n"
+		       "end 1/1 @40 A #1 span=1 normal\n"
+		       "gone 1/1\n"
+		       "gone 1 part\n"
+		       "close 1 @50 span=1\n"
+		       "gone 1 process status=9\n"
+		       "process 1 name=next ppid=7 uid=42\n"
+		       "thread 1/1 name=\n"
+		       "instant 1/1 @80 tick i=1\n",
+	},
+	{
+		/* the parts of a trace agree on who a process and a thread is */
+		.name = "restart_start_known_later",
+		.script = "thread 1 1 0; event tick 1; restart; process 1 1000 0 0 app; thread 1 1 1000; "
+			  "event tick 2;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "instant 1/1 @10 tick i=1\n"
+		       "gone 1/1\n"
+		       "gone 1 part\n"
+		       "process 1 name=app\n"
+		       "thread 1/1 name=\n"
+		       "instant 1/1 @30 tick i=2\n",
+	},
+	{
 		.name = "span_told_with_parent",
 		.script = "new A 5; begin a; new Q 6 parent=5 x 1; close Q 6; close A 5; new B 7; exec sh; "
 			  "new B 8; pexit 11;",

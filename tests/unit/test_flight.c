@@ -1103,6 +1103,33 @@ static void tee_keeps_sink_data_apart(void **state)
 	assert_int_equal(c.freed, 1);
 }
 
+/* A process between two files: its end and those of its spans reach all sinks, which find no state of theirs. */
+static void tee_of_a_parted_process(void **state)
+{
+	struct own a = {.sink = {&own_ops}}, b = {.sink = {&own_ops}};
+	struct mt_sink *inner[] = {&b.sink}, *all[] = {&a.sink, NULL}, *tee;
+	struct mt_process p = {.name = "p", .cmdline = "", .execution_id = ""};
+
+	(void)state;
+	assert_int_equal(mt_tee_new(inner, 1, &all[1]), 0);
+	assert_int_equal(mt_tee_new(all, 2, &tee), 0);
+	assert_int_equal(tee->ops->process(tee, &p, 1), 0);
+	p.end_reason = MT_END_PART;
+	assert_int_equal(tee->ops->gone(tee, &p, NULL, 1), 0);
+	assert_null(p.sink_data);
+	assert_int_equal(a.bad + b.bad, 0);
+	assert_int_equal(tee->ops->span_close(tee, &p, 4, 1), 0);
+	assert_null(p.sink_data);
+	p.end_reason = MT_END_PROCESS;
+	assert_int_equal(tee->ops->gone(tee, &p, NULL, 1), 0);
+	assert_null(p.sink_data);
+	assert_int_equal(a.calls, 4);
+	assert_int_equal(b.calls, 4);
+	assert_int_equal(a.bad, 2); /* nothing of its own there, twice */
+	assert_int_equal(b.bad, 2);
+	assert_int_equal(tee->ops->free(tee), 0);
+}
+
 /* tee(check, flight): the recorder works behind it, and a dump leaves the tee's rows alone. */
 static void tee_with_a_recorder(void **state)
 {
@@ -1160,6 +1187,7 @@ int main(void)
 		cmocka_unit_test(dump_in_the_past),
 		cmocka_unit_test(any_window_is_what_the_whole_story_says),
 		cmocka_unit_test(tee_keeps_sink_data_apart),
+		cmocka_unit_test(tee_of_a_parted_process),
 		cmocka_unit_test(tee_with_a_recorder),
 	};
 
