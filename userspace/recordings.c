@@ -11,11 +11,12 @@
  *
  * Invariants
  *  R1  A span belongs to one recording at most: nested ones are roots of their own, and isolated.
- *  R2  seq counts from 0 without a hole in each recording; the events kept are the newest, in that order.
+ *  R2  seq counts from 0 without a hole in each recording; the events kept are the newest, in that order. Where
+ *      hits were lost before an event came, it says how many: it is not known whose they were.
  *  R3  Ids of recordings are never used again, and neither are numbers of spans: when a recording ends all
- * its spans leave the table, so what is left of them feeds nobody. R4  Bounds: events of a recording, live
- * recordings, kept ones, spans, bytes of all events. For bytes first the kept ones go, then the oldest events
- * of the largest.
+ *      its spans leave the table, so what is left of them feeds nobody.
+ *  R4  Bounds: events of a recording, live recordings, kept ones, spans, bytes of all events. For bytes first
+ *      the kept ones go, then the oldest events of the largest.
  *
  * Example. MONTRACE_RECORDING(&s, "job 7", 2): span_new 5. Thread A enters 5, makes span 6 below it; thread B
  * enters 6: three events there have seq 0, 1, 2, and 1 and 2 are kept. Close of 5: the recording is closed
@@ -25,7 +26,7 @@
  * well go first, the oldest of them; then the newest failures, because the first one is nearest to the cause.
  *
  * A process that is gone only to be told again in another file (MT_END_PART) keeps its recordings: it is
- * known again by pid and start time.
+ * known again by pid and start time. If it ends before that, only gone() comes.
  *
  * Not done here: spans and counters are not recorded; levels are not filtered (the probes are).
  */
@@ -164,6 +165,23 @@ static int rc_instant(struct mt_sink *s, const struct mt_instant *i)
 	return 0;
 }
 
+/*
+ * What is lost has no number: nobody knows whether it was an event, and whose. So the next event of each
+ * recording that it may have been for tells how many there were.
+ */
+static int rc_lost(struct mt_sink *s, const struct mt_loss *l)
+{
+	struct recordings *r = recordings_of(s);
+	struct mt_process *p = l->thread ? l->thread->process : l->process;
+	struct rc_process *proc = p ? rc_process_of(r, p) : NULL;
+
+	if (proc)
+		proc->lost += l->count;
+	else if (!p)
+		r->lost += l->count;
+	return 0;
+}
+
 static int process_told(struct mt_sink *s, struct mt_process *p, uint64_t time)
 {
 	struct rc_process *proc = rc_process_of(recordings_of(s), p);
@@ -246,6 +264,7 @@ static const struct mt_sink_ops recordings_ops = {
 	.begin = rc_begin,
 	.end = rc_end,
 	.instant = rc_instant,
+	.lost = rc_lost,
 	.gone = rc_gone,
 	.free = rc_free,
 	.span_new = rc_span_new,

@@ -54,6 +54,8 @@ struct mt_recorded {
 	uint32_t tid;
 	uint64_t span; /* that it happened in */
 	const char *span_name;
+	uint64_t
+		lost; /* hits lost in its process since the event before it: so many events may be missing here */
 	bool cut;
 	uint32_t nvalues;
 	const struct mt_value *values; /* of cs->fields */

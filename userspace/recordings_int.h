@@ -24,7 +24,7 @@
 /* packed: name, thread, values, extra fields */
 struct rc_event {
 	struct rc_event *next;
-	uint64_t seq, time, span;
+	uint64_t seq, time, span, lost;
 	const struct mt_callsite *cs;
 	const struct mt_callsite *span_cs;
 	uint32_t tid;
@@ -42,7 +42,8 @@ struct rc_rec {
 	struct rc_process *process;                 /* live ones */
 	struct rc_rec *sibling_prev, *sibling_next; /* live ones of the process, newest first */
 	struct rc_event *first, *last;
-	uint64_t bytes; /* of its events */
+	uint64_t bytes;     /* of its events */
+	uint64_t lost_seen; /* hits lost up to its last event */
 	struct rc_span *spans;
 	struct rc_span *root;
 	char subject[RC_SUBJECT];
@@ -68,6 +69,7 @@ struct rc_process {
 	uint32_t pid;
 	uint64_t start;
 	struct rc_rec *recs; /* live ones */
+	uint64_t lost;       /* hits */
 	bool has_status;
 	uint32_t exit_status;
 };
@@ -86,6 +88,7 @@ struct recordings {
 	struct rc_span *lru_first, *lru_last; /* first = longest unused */
 	struct rc_process *parted;
 	uint64_t last_id;
+	uint64_t lost; /* hits of nobody knows which process */
 	mt_recorded_cb watch;
 	void *watch_ctx;
 	uint8_t *scratch; /* RC_PACKED */

@@ -212,6 +212,7 @@ int rc_rec_new(struct recordings *r, const struct rc_new *n, struct rc_rec **ret
 	if (!rec->subject[0])
 		snprintf(rec->subject, sizeof(rec->subject), "recording #%" PRIu64, rec->info.id);
 	rec->process = proc;
+	rec->lost_seen = r->lost + proc->lost;
 	rec->sibling_next = proc->recs;
 	if (proc->recs)
 		proc->recs->sibling_prev = rec;
@@ -358,6 +359,8 @@ void rc_event_add(struct recordings *r, struct rc_rec *rec, struct rc_event *e)
 	uint64_t size = sizeof(*e) + e->len;
 
 	e->seq = rec->info.next_seq++;
+	e->lost = r->lost + rec->process->lost - rec->lost_seen;
+	rec->lost_seen += e->lost;
 	e->next = NULL;
 	r->stats.events++;
 	if (rec->info.events == rec->info.capacity)

@@ -152,6 +152,8 @@ static void write_text(FILE *f, const struct mt_recorded *e, const struct mt_rec
 		put_safe(f, e->thread);
 	else
 		fprintf(f, "%" PRIu32, e->tid);
+	if (e->lost)
+		fprintf(f, ", %" PRIu64 " lost before", e->lost);
 	fputc(')', f);
 }
 
@@ -305,6 +307,8 @@ static void write_json(FILE *f, const struct mt_recorded *e, const struct mt_rec
 	fputc('}', f);
 	if (e->cut)
 		fputs(",\"cut\":true", f);
+	if (e->lost)
+		fprintf(f, ",\"lost_before\":%" PRIu64, e->lost);
 	json_member(f, "subject", text_of(e->recording->subject));
 	fprintf(f, ",\"recording\":%" PRIu64 ",\"span\":%" PRIu64, e->recording->id, e->span);
 	json_member(f, "span_name", text_of(e->span_name));

@@ -60,6 +60,7 @@ void rc_event_view(const struct rc_rec *rec, const struct rc_event *e, struct mt
 					 .tid = e->tid,
 					 .span = e->span,
 					 .span_name = e->span_cs ? e->span_cs->name : "",
+					 .lost = e->lost,
 					 .cut = e->cut,
 					 .values = values,
 					 .extra = extra};
