@@ -408,8 +408,13 @@ static int check_counter(struct mt_sink *s, const struct mt_count *v)
 	check_thread(c, v->thread, v->time);
 	if (v->value.missing || v->value.type < MONTRACE_TYPE_I64 || v->value.type > MONTRACE_TYPE_F64)
 		fail(c, "counter that is no number");
-	put(c, "counter %u/%u @%" PRIu64 " %s=", v->thread->process->pid, v->thread->tid, v->time,
-	    v->cs ? v->cs->name : "");
+	put(c, "counter %u/%u @%" PRIu64 " ", v->thread->process->pid, v->thread->tid, v->time);
+	if (v->name.p) {
+		check_text(c, "counter name", v->name.p, v->name.len);
+		put(c, "%.*s=", (int)v->name.len, v->name.p);
+	} else {
+		put(c, "%s=", v->cs ? v->cs->name : "");
+	}
 	put_value(c, &v->value);
 	put(c, "\n");
 	return c->inner && c->inner->ops->counter ? c->inner->ops->counter(c->inner, v) : 0;

@@ -210,6 +210,9 @@ static int flight_counter(struct mt_sink *s, const struct mt_count *c)
 		return 0;
 	fl_log_start(f, &w, FL_COUNTER, t, c->time);
 	mt_pack_raw(&w, &c->cs, sizeof(c->cs));
+	mt_pack_u8(&w, c->name.p != NULL);
+	if (c->name.p)
+		mt_pack_text(&w, cut_text(c->name, FL_DISPLAY));
 	mt_pack_values(&w, &c->value, 1);
 	d.time = c->time;
 	fl_log_append(f, &w, t, &d);

@@ -291,6 +291,8 @@ static void tell_counter(struct dump *d, struct dthread *c, uint64_t time, struc
 	struct mt_count m = {.thread = &c->pub, .time = time};
 
 	mt_unpack_raw(r, &m.cs, sizeof(m.cs));
+	if (mt_unpack_u8(r))
+		m.name = mt_unpack_text(r);
 	if (mt_unpack_values(r, d->values) != 1)
 		return;
 	m.value = d->values[0];

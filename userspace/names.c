@@ -112,6 +112,11 @@ void mt_name_plan_init(struct mt_name_plan *p, enum mt_naming naming, const stru
 	size_t len = strlen(cs->name);
 
 	*p = (struct mt_name_plan){.cs = cs, .fixed = {cs->name, len < UINT32_MAX ? (uint32_t)len : 0}};
+	/* A template of a counter makes several counters, in every mode. */
+	if (cs->label && cs->class_ == MONTRACE_CLASS_COUNTER) {
+		plan_label(p);
+		return;
+	}
 	if (!span && !event)
 		return;
 	if (cs->label && naming != MT_NAMING_PLAIN) {

@@ -466,7 +466,7 @@ int mt_pf_op_counter(struct mt_sink *s, const struct mt_count *c)
 
 	if (!c->cs || v->missing)
 		return pf->error;
-	r = mt_pf_counter_track(pf, c->thread->process, c->cs, c->time, &uuid);
+	r = mt_pf_counter_track(pf, c, &uuid);
 	if (r < 0)
 		return r;
 	r = ev_open(&w, pf, c->thread, c->time, 0);

@@ -67,7 +67,7 @@ struct pf_fresh {
 };
 
 struct pf_counter {
-	uint32_t site; /* mt_callsite.id that used it last */
+	uint32_t site; /* mt_callsite.id that used it last; of one whose name varies it says nothing */
 	uint64_t uuid;
 };
 
@@ -167,8 +167,7 @@ int mt_pf_tail(struct pf *pf);
 /* pftrace_track.c */
 uint64_t mt_pf_uuid(const struct pf *pf, unsigned char what, uint32_t pid, uint32_t tid, uint64_t start);
 int mt_pf_clear(struct pf *pf, struct pf_thread *th, uint64_t time);
-int mt_pf_counter_track(struct pf *pf, struct mt_process *p, const struct mt_callsite *cs, uint64_t time,
-			uint64_t *ret_uuid);
+int mt_pf_counter_track(struct pf *pf, const struct mt_count *count, uint64_t *ret_uuid);
 int mt_pf_op_process(struct mt_sink *s, struct mt_process *p, uint64_t time);
 int mt_pf_op_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time);
 

@@ -210,7 +210,7 @@ int mt_pf_op_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time)
 	return r;
 }
 
-static int put_counter_track(struct pf *pf, uint64_t uuid, uint64_t parent, const char *name, uint64_t time)
+static int put_counter_track(struct pf *pf, uint64_t uuid, uint64_t parent, struct mt_str name, uint64_t time)
 {
 	Perfetto__Protos__TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
 	Perfetto__Protos__CounterDescriptor counter = PERFETTO__PROTOS__COUNTER_DESCRIPTOR__INIT;
@@ -220,17 +220,24 @@ static int put_counter_track(struct pf *pf, uint64_t uuid, uint64_t parent, cons
 	track.uuid = uuid;
 	track.has_parent_uuid = 1;
 	track.parent_uuid = parent;
-	track.name = cold(&text, name);
+	mt_utf8_fix(text.s, sizeof(text.s), name.p, name.len);
+	track.name = text.s;
 	track.counter = &counter;
 	return mt_pf_track_put(pf, &track, time);
 }
 
-static struct pf_counter *counter_find(struct pf_process *pp, uint32_t site)
+/* uuid: of a counter whose name varies; 0 = the callsite says which it is. */
+static bool counter_is(const struct pf_counter *c, uint32_t site, uint64_t uuid)
 {
-	if (pp->last_counter < pp->ncounters && pp->counters[pp->last_counter].site == site)
+	return uuid ? c->uuid == uuid : c->site == site;
+}
+
+static struct pf_counter *counter_find(struct pf_process *pp, uint32_t site, uint64_t uuid)
+{
+	if (pp->last_counter < pp->ncounters && counter_is(&pp->counters[pp->last_counter], site, uuid))
 		return &pp->counters[pp->last_counter];
 	for (uint32_t i = 0; i < pp->ncounters; i++) {
-		if (pp->counters[i].site == site) {
+		if (counter_is(&pp->counters[i], site, uuid)) {
 			pp->last_counter = i;
 			return &pp->counters[i];
 		}
@@ -263,25 +270,33 @@ uint64_t mt_pf_uuid_of(uint64_t parent, const char *what, uint32_t number)
 	return finish_uuid(hash(h, &number, sizeof(number)));
 }
 
-/* One track per process and name: callsites of the same name share it. */
-int mt_pf_counter_track(struct pf *pf, struct mt_process *p, const struct mt_callsite *cs, uint64_t time,
-			uint64_t *ret_uuid)
+static uint64_t counter_uuid(const struct pf_process *pp, struct mt_str name)
 {
-	struct pf_process *pp = mt_pf_process(pf, p);
+	return finish_uuid(hash(hash(0xcbf29ce484222325ull, &pp->uuid, sizeof(pp->uuid)), name.p, name.len));
+}
+
+/* One track per process and name: callsites of the same name share it, one whose name varies has several. */
+int mt_pf_counter_track(struct pf *pf, const struct mt_count *count, uint64_t *ret_uuid)
+{
+	struct pf_process *pp = mt_pf_process(pf, count->thread->process);
+	const struct mt_callsite *cs = count->cs;
+	struct mt_str name =
+		count->name.p ? count->name : (struct mt_str){cs->name, (uint32_t)strlen(cs->name)};
+	uint64_t uuid = 0;
 	struct pf_counter *c;
-	uint64_t uuid;
 	int r;
 
 	if (!pp)
 		return -ENOMEM;
-	c = counter_find(pp, cs->id);
+	if (count->name.p)
+		uuid = counter_uuid(pp, name);
+	c = counter_find(pp, cs->id, uuid);
 	if (c) {
 		*ret_uuid = c->uuid;
 		return 0;
 	}
-	uuid = hash(0xcbf29ce484222325ull, &pp->uuid, sizeof(pp->uuid));
-	uuid = finish_uuid(hash(uuid, cs->name, strlen(cs->name)));
-	r = put_counter_track(pf, uuid, pp->uuid, cs->name, time);
+	uuid = counter_uuid(pp, name);
+	r = put_counter_track(pf, uuid, pp->uuid, name, count->time);
 	if (r < 0)
 		return r;
 	counter_remember(pp, cs->id, uuid);

@@ -115,7 +115,8 @@ struct mt_instant {
 struct mt_count {
 	struct mt_thread *thread; /* who set it; the counter belongs to the process */
 	uint64_t time;
-	const struct mt_callsite *cs; /* name: cs->name; flags: MONTRACE_CSF_* */
+	const struct mt_callsite *cs; /* flags: MONTRACE_CSF_* */
+	struct mt_str name;           /* as displayed; p NULL: the callsite's */
 	struct mt_value value;        /* I64, U64 or F64 */
 };
 

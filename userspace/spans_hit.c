@@ -197,7 +197,7 @@ static void instant(struct mt_spans *s, struct sp_thread *t, const struct mt_eve
 }
 
 static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
-		    const struct mt_value *v)
+		    const struct mt_value *v, uint32_t n)
 {
 	struct mt_count c = {.thread = &t->pub, .time = s->now, .cs = ev->cs, .value = *v};
 
@@ -207,6 +207,8 @@ static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_eve
 		c.value.type = MONTRACE_TYPE_U64;
 	else if (v->type != MONTRACE_TYPE_I64 && v->type != MONTRACE_TYPE_U64 && v->type != MONTRACE_TYPE_F64)
 		return;
+	if (ev->cs->label)
+		c.name = mt_name_get(sp_plan(s, ev->cs), v, n, s->name_buf);
 	s->stats.counters++;
 	sp_tell_thread(s, t, s->now);
 	if (s->sink->ops->counter)
@@ -255,7 +257,7 @@ static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt
 		break;
 	case MT_EV_COUNTER:
 		if (n)
-			counter(s, t, ev, v);
+			counter(s, t, ev, v, n);
 		break;
 	default: /* names */
 		if (n)

@@ -961,6 +961,15 @@ static const struct scenario scenarios[] = {
 		       "counter 1/1 @20 flag=1\n",
 	},
 	{
+		.name = "counters_by_template",
+		.script = "counter used 5 eden; counter used -6 old; counter used 7;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "counter 1/1 @10 eden used=5\n"
+		       "counter 1/1 @20 old used=-6\n"
+		       "counter 1/1 @30  used=7\n",
+	},
+	{
 		.name = "too_deep",
 		.script = "begin a; begin b; begin ai 1; begin a; end a; end ai; end b; end a;",
 		.log = "process 1 name=\n"

@@ -446,10 +446,11 @@ static void losses_and_counters(void **state)
 	struct rig r;
 	struct mt_count c = {
 		.thread = &r.t[1], .time = 20, .cs = &depth, .value = {.type = MONTRACE_TYPE_I64, .i = -5}};
+	struct mt_count named = c;
 	struct mt_loss l = {.time = 10, .count = 7, .cause = "ring full"};
 
 	(void)state;
-	rig_open(&r, "1h,4,64K");
+	rig_open(&r, "1h,5,64K");
 	r.in->ops->lost(r.in, &l); /* falls out */
 	l.count = 1ull << 40;
 	r.in->ops->lost(r.in, &l);
@@ -457,6 +458,8 @@ static void losses_and_counters(void **state)
 	l.cause = "";
 	r.in->ops->lost(r.in, &l);
 	r.in->ops->counter(r.in, &c);
+	named.name = (struct mt_str){"by name, not more", 7};
+	r.in->ops->counter(r.in, &named);
 	l.thread = &r.t[1];
 	l.time = 30;
 	l.count = 1;
@@ -465,6 +468,7 @@ static void losses_and_counters(void **state)
 		    HEAD WORKER "lost @10 n=1099511627776 ring full\n"
 				"lost 10 @10 n=1099511627776\n"
 				"counter 10/11 @20 depth=-5\n"
+				"counter 10/11 @20 by name=-5\n"
 				"lost 10/11 @30 n=1\n"
 				"gone 10/11\ngone 10 detach\n");
 	rig_close(&r);

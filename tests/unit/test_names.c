@@ -204,6 +204,14 @@ static void labels(void **state)
 		if (got.len != strlen(rows[i].want) || memcmp(got.p, rows[i].want, got.len))
 			fail_msg("%s: %.*s", rows[i].label, (int)got.len, got.p);
 		mt_name_plan_drop(&plan);
+		/* Of counters: whatever the naming. */
+		cs.class_ = MONTRACE_CLASS_COUNTER;
+		mt_name_plan_init(&plan, MT_NAMING_PLAIN, &cs);
+		got = mt_name_get(&plan, v, 8, buf);
+		assert_int_equal(got.len, strlen(rows[i].want));
+		assert_memory_equal(got.p, rows[i].want, got.len);
+		mt_name_plan_drop(&plan);
+		cs.class_ = MONTRACE_CLASS_SCOPE;
 	}
 }
 

@@ -1319,6 +1319,53 @@ static void test_counters(void **state)
 	assert_int_equal(f->n, HEAD + 2 + 1 + 6 + 3);
 }
 
+/* A counter whose name varies: a track for each name, shared with the callsite of that name. */
+static void test_counters_by_name(void **state)
+{
+	static const struct {
+		const char *name; /* NULL: the callsite's */
+		unsigned track;
+	} rows[] = {{"eden", 0}, {"old", 1}, {"eden", 0}, {"eden", 0}, {NULL, 2}, {"depth", 2}, {"old", 1}};
+	struct fx *f = *state;
+	struct mt_callsite varies = f->counter;
+	uint64_t uuid[3] = {0};
+	unsigned tracks = 0;
+
+	varies.id = 4;
+	varies.name = "used";
+	start(f);
+	assert_int_equal(f->sink->ops->process(f->sink, &f->proc, 900), 0);
+	for (unsigned i = 0; i < 7; i++) {
+		struct mt_count c = {.thread = &f->a,
+				     .time = 1000 + i,
+				     .cs = rows[i].name ? &varies : &f->counter,
+				     .value = {.type = 1, .i = i}};
+
+		if (rows[i].name)
+			c.name = (struct mt_str){rows[i].name, (uint32_t)strlen(rows[i].name)};
+		assert_int_equal(f->sink->ops->counter(f->sink, &c), 0);
+	}
+	reread(f);
+	for (size_t i = 0; i < f->n; i++) {
+		const Perfetto__Protos__TrackDescriptor *t = f->v[i]->track_descriptor;
+
+		if (!IS(f->v[i], TRACK_DESCRIPTOR) || !t->counter)
+			continue;
+		for (unsigned k = 0; k < 7; k++)
+			if (!strcmp(t->name, rows[k].name ? rows[k].name : "depth"))
+				uuid[rows[k].track] = t->uuid;
+		tracks++;
+	}
+	assert_int_equal(tracks, 3);
+	for (unsigned i = 0; i < 7; i++) {
+		const event_t *e = f->v[nth(f, 4, i)]->track_event;
+
+		assert_int_equal(e->counter_value, i);
+		assert_true(uuid[rows[i].track] && e->track_uuid == uuid[rows[i].track]);
+	}
+	assert_true(uuid[0] != uuid[1] && uuid[1] != uuid[2] && uuid[0] != uuid[2]);
+}
+
 static void test_errors_stick(void **state)
 {
 	struct fx *f = *state;
@@ -1457,14 +1504,39 @@ static void test_idle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(head),           T(snapshots),   T(tracks),          T(process_tree),
-		T(uuids),          T(example),     T(interning),       T(dynamic_names),
-		T(levels),         T(numbers),     T(texts),           T(cut_and_missing),
-		T(too_much),       T(many_extras), T(long_names),      T(unnamed_values),
-		T(slice_flags),    T(end_reasons), T(reset),           T(clear_is_monotone),
-		T(many_names),     T(many_sites),  T(sites_bounded),   T(loss_on_thread),
-		T(loss_elsewhere), T(counters),    T(errors_stick),    T(batches),
-		T(new_fails),      T(compressed),  T(compressed_wait), T(idle),
+		T(head),
+		T(snapshots),
+		T(tracks),
+		T(process_tree),
+		T(uuids),
+		T(example),
+		T(interning),
+		T(dynamic_names),
+		T(levels),
+		T(numbers),
+		T(texts),
+		T(cut_and_missing),
+		T(too_much),
+		T(many_extras),
+		T(long_names),
+		T(unnamed_values),
+		T(slice_flags),
+		T(end_reasons),
+		T(reset),
+		T(clear_is_monotone),
+		T(many_names),
+		T(many_sites),
+		T(sites_bounded),
+		T(loss_on_thread),
+		T(loss_elsewhere),
+		T(counters),
+		T(counters_by_name),
+		T(errors_stick),
+		T(batches),
+		T(new_fails),
+		T(compressed),
+		T(compressed_wait),
+		T(idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,16 @@ static const struct mt_callsite sites[] = {
 	SITE(21, PROCESS_NAME, "process_name", 1, {"name", STR}),
 	SITE(22, EXECUTION_ID, "execution_id", 1, {"id", STR}),
 	SITE(23, SPAN, "dup", 3, {"k", I64}, {"name", STR}, {"name", STR}),
+	{.id = 24,
+	 .class_ = MONTRACE_CLASS_COUNTER,
+	 .level = MONTRACE_INFO,
+	 .nfields = 2,
+	 .name = "used",
+	 .target = "app::db",
+	 .file = "f.c",
+	 .function = "",
+	 .label = "{pool} used",
+	 .fields = {{"value", I64}, {"pool", STR}}},
 };
 
 struct world {
