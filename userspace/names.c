@@ -113,16 +113,15 @@ void mt_name_plan_init(struct mt_name_plan *p, enum mt_naming naming, const stru
 
 	*p = (struct mt_name_plan){.cs = cs, .fixed = {cs->name, len < UINT32_MAX ? (uint32_t)len : 0}};
 	/* A template of a counter makes several counters, in every mode. */
-	if (cs->label && cs->class_ == MONTRACE_CLASS_COUNTER) {
-		plan_label(p);
+	if (cs->label && (naming != MT_NAMING_PLAIN || cs->class_ == MONTRACE_CLASS_COUNTER)) {
+		if (strchr(cs->label, '{'))
+			plan_label(p);
+		else
+			p->fixed = (struct mt_str){cs->label, (uint32_t)strlen(cs->label)};
 		return;
 	}
 	if (!span && !event)
 		return;
-	if (cs->label && naming != MT_NAMING_PLAIN) {
-		plan_label(p);
-		return;
-	}
 	if (naming == MT_NAMING_DEV) {
 		fix_with_target(p);
 	} else if (naming == MT_NAMING_UPSTREAM && span) {

@@ -270,7 +270,7 @@ static int callsite_texts(struct find *f, const struct group *g, const struct mt
 	cs->name = keep(f->found, name);
 	cs->target = keep(f->found, g->provider);
 	cs->file = cs->function = "";
-	if (s->label && strchr(s->label, '{')) {
+	if (s->label) {
 		cs->label = keep(f->found, str(s->label));
 		if (!cs->label)
 			return -ENOMEM;

@@ -215,12 +215,41 @@ static void labels(void **state)
 	}
 }
 
+/* A name that the user gave stands, whatever the fields are called. */
+static void given_names(void **state)
+{
+	struct mt_callsite cs = {.target = "t", .name = "n", .label = "given", .nfields = 2};
+	struct mt_value v[2] = {{.type = S, .s = {"a", 1}}, {.type = S, .s = {"b", 1}}};
+	char buf[MT_NAME_MAX];
+
+	(void)state;
+	cs.fields[0] = (struct mt_field_desc){.name = "name", .type = S};
+	cs.fields[1] = (struct mt_field_desc){.name = "message", .type = S};
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint8_t classes[] = {SPAN, SCOPE, EVENT};
+
+		for (int naming = MT_NAMING_USER; naming <= MT_NAMING_UPSTREAM; naming++) {
+			struct mt_name_plan plan;
+			struct mt_str got;
+
+			cs.class_ = classes[i];
+			mt_name_plan_init(&plan, (enum mt_naming)naming, &cs);
+			assert_true(mt_name_plan_fixed(&plan) || naming == MT_NAMING_PLAIN);
+			got = mt_name_get(&plan, v, 2, buf);
+			assert_int_equal(got.len, naming == MT_NAMING_PLAIN ? 1 : 5);
+			assert_memory_equal(got.p, naming == MT_NAMING_PLAIN ? "n" : "given", got.len);
+			mt_name_plan_drop(&plan);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(display_names),
 		cmocka_unit_test(long_names_are_cut_between_characters),
 		cmocka_unit_test(labels),
+		cmocka_unit_test(given_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,8 +352,12 @@ static void labels(void **state)
 	assert_string_equal(l.f->callsites[0].fields[1].name, "arg2");
 	unlay(&l);
 	lay(&l, "c:req__start..req__done name=\"plain\"");
-	assert_null(l.f->callsites[0].label);
+	assert_string_equal(l.f->callsites[0].label, "plain");
 	assert_string_equal(l.f->callsites[0].name, "plain");
+	unlay(&l);
+	lay(&l, "c:req__start..req__done");
+	assert_null(l.f->callsites[0].label);
+	assert_string_equal(l.f->callsites[0].name, "req");
 	unlay(&l);
 }
 
