@@ -24,7 +24,7 @@ add_custom_command(
 
 add_executable(montrace-bpf
   userspace/main.c userspace/options.c userspace/cmd_record.c userspace/record_tell.c userspace/cmd_files.c
-  userspace/session.c userspace/session_feed.c userspace/session_targets.c userspace/watch.c
+  userspace/session.c userspace/session_open.c userspace/session_feed.c userspace/session_targets.c userspace/watch.c
   userspace/attach.c userspace/attach_arm.c userspace/attach_foreign.c userspace/features.c
   userspace/record_usdt.c userspace/session_foreign.c
   userspace/record_flight.c userspace/record_crash.c userspace/record_answer.c userspace/record_stacks.c

@@ -197,6 +197,7 @@ bool mt_session_drain(struct mt_session *s)
 	if (ring__consumer_pos(main_ring) >= s->mark_pos) {
 		ring_buffer__consume(s->life_rb);
 		feed_life(s, s->mark_time, 0, 0); /* L2 */
+		s->fed_time = s->mark_time;
 		s->mark_time = 0;
 	}
 	if (ring__avail_data_size(main_ring))

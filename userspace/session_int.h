@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of session share: session.c (open, close, loop), session_feed.c, session_targets.c. */
+/* What the files of session share: session.c (loop), session_open.c (open, close), session_feed.c, session_targets.c. */
 #ifndef MT_SESSION_INT_H
 #define MT_SESSION_INT_H
 
@@ -12,6 +12,7 @@
 #include "shared.h"
 #include "watch.h"
 
+#define MT_TICK_MS 50 /* of the loop */
 #define LIFE_BYTES 96 /* room for a life record */
 #define TARGET_SLOTS 4096
 #define PENDING_BITS 4096
@@ -56,6 +57,7 @@ struct mt_session {
 	/* When the ring is read up to mark_pos, all hits up to mark_time are fed. 0 = no mark. */
 	uint64_t mark_time;
 	unsigned long mark_pos;
+	uint64_t fed_time; /* all hits up to then are fed */
 	uint32_t batch;
 	uint64_t wakeups;
 	uint64_t detach_ns;

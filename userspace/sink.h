@@ -162,7 +162,10 @@ struct mt_sink_ops {
 	 * end: span_close() and another gone() come then, for those who remember it by pid and start.
 	 */
 	int (*gone)(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time);
-	/* Called some times a second with the boot time: hand on what is buffered. */
+	/*
+	 * Called some times a second: hand on what is buffered. now: boot time, not beyond what was told: whatever
+	 * happened up to it has been told already.
+	 */
 	int (*flush)(struct mt_sink *s, uint64_t now);
 	/* Ends the trace and frees s. NULL is fine. Returns the first error there ever was. */
 	int (*free)(struct mt_sink *s);
