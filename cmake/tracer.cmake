@@ -27,7 +27,7 @@ add_executable(montrace-bpf
   userspace/session.c userspace/session_open.c userspace/session_feed.c userspace/session_targets.c userspace/watch.c
   userspace/attach.c userspace/attach_arm.c userspace/attach_foreign.c userspace/features.c
   userspace/record_usdt.c userspace/session_foreign.c
-  userspace/record_flight.c userspace/record_crash.c userspace/record_answer.c userspace/record_stacks.c
+  userspace/record_flight.c userspace/record_snapshot.c userspace/record_crash.c userspace/record_answer.c userspace/record_stacks.c
   userspace/cmd_control.c userspace/cmd_stacks.c
   ${MT_GEN}/montrace.skel.h)
 # Profiles of the source tree serve a program that is not installed.

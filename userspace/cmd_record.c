@@ -295,7 +295,7 @@ static int run(struct record *r)
 		.duration_ms = r->o->duration_ms,
 		.on_tick = on_tick,
 		.fd = mt_recorder_fd(r->recorder),
-		.on_fd = mt_recorder_fd(r->recorder) >= 0 ? mt_recorder_asked : NULL,
+		.on_fd = mt_recorder_asked,
 		.on_usr2 = mt_recorder_usr2,
 		.progress = r->log->tty ? mt_record_progress : NULL,
 		.ctx = r,

@@ -67,34 +67,42 @@ static void put_snapshot(FILE *f, const struct mt_snapshot *snap, bool json)
 		(double)snap->span_ns / 1e9, snap->bytes);
 }
 
-static int snapshot(struct mt_recorder *m, struct mt_control_conn *c, const struct mt_control_req *req)
+void mt_recorder_answer_snapshot(const struct mt_asked *asked, const struct mt_snapshot *snap, int err,
+				 const char *why)
 {
-	struct mt_snapshot_ask ask = {.why = "snapshot", .time = mt_record_clock_ns(CLOCK_BOOTTIME)};
-	struct mt_snapshot snap;
-	char why[600], *text = NULL;
+	struct mt_control_conn *c = asked->conn;
+	char *text = NULL;
 	size_t len;
 	FILE *f;
 
-	ask.fd = mt_control_take_fd(c);
-	if (!m->flight) {
-		if (ask.fd >= 0)
-			close(ask.fd);
-		mt_control_fail(c, "there is no flight recorder: this tracer writes all to its file (-F)");
-		return 0;
-	}
-	if (mt_recorder_snapshot(m, &ask, &snap, why, sizeof(why))) {
+	if (err) {
 		mt_control_fail(c, why);
-		return 0;
+		return;
 	}
 	f = open_memstream(&text, &len);
-	if (!f)
-		return -ENOMEM;
-	put_snapshot(f, &snap, req->json);
-	if (!fclose(f))
+	if (f)
+		put_snapshot(f, snap, asked->json);
+	if (f && !fclose(f))
 		mt_control_line(c, text, len);
 	free(text);
 	mt_control_done(c);
-	return 0;
+}
+
+static int snapshot(struct mt_recorder *m, struct mt_control_conn *c, const struct mt_control_req *req)
+{
+	struct mt_asked asked = {.conn = c,
+				 .json = req->json,
+				 .fd = mt_control_take_fd(c),
+				 .time = mt_record_clock_ns(CLOCK_BOOTTIME)};
+	int err = 0;
+
+	if (m->flight)
+		err = mt_recorder_ask(m, &asked);
+	else
+		mt_control_fail(c, "there is no flight recorder: this tracer writes all to its file (-F)");
+	if ((!m->flight || err) && asked.fd >= 0)
+		close(asked.fd);
+	return err;
 }
 
 /* ---- status --------------------------------------------------------------------------------------- */
@@ -319,6 +327,7 @@ static void gone(void *ctx, struct mt_control_conn *c)
 
 	if (m->tail)
 		mt_control_tail_gone(m->tail, c);
+	mt_recorder_asker_gone(m, c);
 }
 
 const struct mt_control_ops mt_recorder_control_ops = {.request = request, .gone = gone};

@@ -135,10 +135,11 @@ static int w_end(struct mt_sink *s, const struct mt_slice_end *end)
 
 static void note_death(struct mt_recorder *m, struct watched *e, uint64_t time)
 {
+	struct mt_deaths *list = &m->deaths;
 	struct mt_death *d;
 
-	if (m->ndeaths >= MAX_DEATHS || !(d = calloc(1, sizeof(*d)))) {
-		m->deaths_untold++;
+	if (list->n >= MAX_DEATHS || !(d = calloc(1, sizeof(*d)))) {
+		list->untold++;
 		return;
 	}
 	d->pid = e->p->pid;
@@ -155,12 +156,12 @@ static void note_death(struct mt_recorder *m, struct watched *e, uint64_t time)
 		free(d->execution_id);
 		free(d->open);
 		free(d);
-		m->deaths_untold++;
+		list->untold++;
 		return;
 	}
-	*m->deaths_end = d;
-	m->deaths_end = &d->next;
-	m->ndeaths++;
+	*list->end = d;
+	list->end = &d->next;
+	list->n++;
 }
 
 static void drop(struct watch *w, struct watched *e)
@@ -234,20 +235,27 @@ const struct mt_process *mt_recorder_first_process(const struct mt_recorder *m, 
 	return e->p;
 }
 
-void mt_recorder_forget_deaths(struct mt_recorder *m)
+void mt_recorder_forget_deaths(struct mt_deaths *list)
 {
 	struct mt_death *d;
 
-	while ((d = m->deaths)) {
-		m->deaths = d->next;
+	while ((d = list->first)) {
+		list->first = d->next;
 		free(d->name);
 		free(d->file_name);
 		free(d->execution_id);
 		free(d->open);
 		free(d);
 	}
-	m->deaths_end = &m->deaths;
-	m->ndeaths = m->deaths_untold = 0;
+	*list = (struct mt_deaths){.end = &list->first};
+}
+
+void mt_recorder_take_deaths(struct mt_deaths *from, struct mt_deaths *to)
+{
+	*to = *from;
+	if (!to->first)
+		to->end = &to->first;
+	*from = (struct mt_deaths){.end = &from->first};
 }
 
 void mt_recorder_how(uint32_t status, char *text, size_t cap)
@@ -325,7 +333,8 @@ static void tell_death(struct report *rp)
 	mt_recordings_each(rp->m->recordings, NULL, tell_recording, rp);
 }
 
-static char *compose(struct mt_recorder *m, const char *snapshot, uint32_t limit, uint32_t room)
+static char *compose(struct mt_recorder *m, const struct mt_deaths *deaths, const char *snapshot,
+		     uint32_t limit, uint32_t room)
 {
 	struct report rp = {.m = m, .limit = limit, .room = room};
 	char *text = NULL;
@@ -334,12 +343,12 @@ static char *compose(struct mt_recorder *m, const char *snapshot, uint32_t limit
 	rp.f = open_memstream(&text, &len);
 	if (!rp.f)
 		return NULL;
-	for (rp.death = m->deaths; rp.death; rp.death = rp.death->next) {
+	for (rp.death = deaths->first; rp.death; rp.death = rp.death->next) {
 		tell_death(&rp);
 		fprintf(rp.f, "\n");
 	}
-	if (m->deaths_untold)
-		fprintf(rp.f, "%u more processes ended badly\n", m->deaths_untold);
+	if (deaths->untold)
+		fprintf(rp.f, "%u more processes ended badly\n", deaths->untold);
 	if (snapshot)
 		fprintf(rp.f, "snapshot: %s\n", snapshot);
 	if (fclose(rp.f)) {
@@ -404,10 +413,11 @@ static void print(struct mt_log *log, char *text)
 	}
 }
 
-void mt_recorder_report(struct mt_recorder *m, struct mt_tracedir *dir, const char *snapshot)
+void mt_recorder_report(struct mt_recorder *m, const struct mt_deaths *deaths, struct mt_tracedir *dir,
+			const char *snapshot)
 {
-	char *all = compose(m, snapshot, UINT32_MAX, REPORT_EVENTS);
-	char *brief = compose(m, NULL, PRINT_EVENTS, UINT32_MAX);
+	char *all = compose(m, deaths, snapshot, UINT32_MAX, REPORT_EVENTS);
+	char *brief = compose(m, deaths, NULL, PRINT_EVENTS, UINT32_MAX);
 	int err = all && brief ? 0 : -ENOMEM;
 
 	if (!err && dir)

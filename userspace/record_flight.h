@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What record has beside its files: the recordings, the window and its snapshots, triggers, deaths, and the
- * socket for questions. record_flight.c makes snapshots, record_crash.c watches for deaths and writes the
- * reports, record_answer.c answers questions.
+ * socket for questions. record_flight.c says when, record_snapshot.c writes snapshots, record_crash.c watches for
+ * deaths and writes the reports, record_answer.c answers questions.
  */
 #ifndef MT_RECORD_FLIGHT_H
 #define MT_RECORD_FLIGHT_H
@@ -29,10 +29,43 @@ struct mt_death {
 	char *open;         /* what was open, as text; NULL = nothing */
 };
 
+/* Oldest first. */
+struct mt_deaths {
+	struct mt_death *first, **end;
+	uint32_t n, untold;
+};
+
 /* A snapshot that was written. */
 struct mt_snapshot {
 	char path[4200]; /* "" for a file that came with the request */
 	uint64_t bytes, events, span_ns;
+};
+
+/* A request that waits for its snapshot. */
+struct mt_asked {
+	struct mt_control_conn *conn; /* NULL: gone */
+	bool json;
+	int fd; /* its file, -1: into the trace directory */
+	uint64_t time;
+};
+
+/* The snapshot that is being written. */
+struct mt_job {
+	bool busy;
+	char why[1400]; /* UTF-8 */
+	uint64_t time;  /* when that was */
+	uint64_t now;   /* when its writing began */
+	uint64_t unplaced;
+	bool automatic;
+	struct mt_deaths deaths; /* that it is for; to be told in its report */
+	struct mt_asked asked;   /* time 0: nobody asked */
+	struct mt_tracedir *dir; /* NULL: the file came with the request */
+	struct mt_tracedir_tmp tmp;
+	char name[4200];
+	int fd;
+	pid_t pid; /* who writes it */
+	int pidfd;
+	struct mt_snapshot snap;
 };
 
 struct mt_automatic {
@@ -46,6 +79,7 @@ struct mt_recorder {
 	struct mt_sink *flight; /* NULL: no -F; then the next two are NULL, too */
 	struct mt_sink *triggers, *watch;
 	bool handed_over;           /* the sinks are r->all's */
+	int epoll;                  /* the socket, and who writes a snapshot */
 	struct mt_control *control; /* NULL: could not be made */
 	struct mt_control_tail *tail;
 	struct mt_spans *spans; /* from the first callback on */
@@ -53,15 +87,16 @@ struct mt_recorder {
 	uint64_t next_second, rate_events, rate_time;
 	double rate;
 
-	/* triggers */
+	/* what is to be written, in this order, one after the other */
+	struct mt_job job;
+	struct mt_deaths deaths;
+	uint64_t crash_ready; /* no snapshot for a death before this */
+	uint64_t usr2;        /* when SIGUSR2 came, 0 = it did not */
+	struct mt_asked asked[MT_CONTROL_CONNS];
+	uint32_t nasked;
 	struct mt_policy policy;
 	char why[1400];
 	uint64_t why_time;
-
-	/* deaths that are to be told, oldest first */
-	struct mt_death *deaths, **deaths_end;
-	uint32_t ndeaths, deaths_untold;
-	uint64_t crash_ready; /* no snapshot for a death before this */
 
 	/* where snapshots go */
 	struct mt_tracedir *dirs[MT_RECORDER_DIRS];
@@ -76,7 +111,7 @@ struct mt_recorder {
 
 /* Makes r->recorder, and r->all of r->sink (NULL with -F) and its own sinks. What is wrong is said. */
 int mt_recorder_open(struct record *r);
-int mt_recorder_fd(const struct mt_recorder *m); /* -1: no socket */
+int mt_recorder_fd(const struct mt_recorder *m); /* for mt_recorder_asked */
 /* Callbacks of mt_session_run; ctx is the record. */
 int mt_recorder_tick(void *ctx, struct mt_spans *spans, uint64_t now);
 int mt_recorder_asked(void *ctx, struct mt_spans *spans, uint64_t now);
@@ -88,16 +123,19 @@ void mt_recorder_free(struct mt_recorder *m);
 
 /* ---- between the files of the recorder ---- */
 
-/* fd -1: a file in the trace directory, told in the log. why is NULL-terminated UTF-8. death may be NULL. */
-struct mt_snapshot_ask {
-	const char *why;
-	uint64_t time;
-	int fd; /* taken over */
-	bool automatic;
-	const struct mt_death *death;
-};
-int mt_recorder_snapshot(struct mt_recorder *m, const struct mt_snapshot_ask *ask, struct mt_snapshot *ret,
-			 char *why, size_t cap);
+int mt_recorder_watch_fd(struct mt_recorder *m, int fd);
+/* A request for a snapshot; takes over its fd unless it fails. */
+int mt_recorder_ask(struct mt_recorder *m, const struct mt_asked *asked);
+void mt_recorder_asker_gone(struct mt_recorder *m, const struct mt_control_conn *c);
+/* m->job is written (err 0), or why not; it is over after that. */
+void mt_recorder_written(struct mt_recorder *m, int err, const char *why);
+
+/* record_snapshot.c */
+int mt_recorder_open_directory(struct mt_recorder *m);
+/* Begins to write m->job, which says why, for whom, and where to. here: is done with it, too. */
+void mt_recorder_write(struct mt_recorder *m, bool here);
+/* Looks whether it is done. */
+void mt_recorder_reap(struct mt_recorder *m, bool wait);
 /* Hits that the kernel side counted as lost and that no gap has shown. */
 uint64_t mt_recorder_unplaced(struct mt_recorder *m);
 
@@ -105,16 +143,22 @@ uint64_t mt_recorder_unplaced(struct mt_recorder *m);
 int mt_recorder_watch_new(struct mt_recorder *m, struct mt_sink **ret_sink);
 /* The process heard of first of those that are there. NULL: none. */
 const struct mt_process *mt_recorder_first_process(const struct mt_recorder *m, const char **ret_file_name);
-/* Writes and prints the report on all deaths; path of the snapshot they are in, its directory (O_PATH). */
-void mt_recorder_report(struct mt_recorder *m, struct mt_tracedir *dir, const char *snapshot);
+/* Moves them. */
+void mt_recorder_take_deaths(struct mt_deaths *from, struct mt_deaths *to);
+/* Prints the report on deaths and writes it, if dir is not NULL: path of the snapshot they are in, its directory. */
+void mt_recorder_report(struct mt_recorder *m, const struct mt_deaths *deaths, struct mt_tracedir *dir,
+			const char *snapshot);
 /* x.pftrace -> x.crash.txt */
 void mt_recorder_report_name(const char *snapshot, char *name, size_t cap);
-void mt_recorder_forget_deaths(struct mt_recorder *m);
+void mt_recorder_forget_deaths(struct mt_deaths *deaths);
 /* "was killed by signal 9 (Killed)", "ended with status 3". */
 void mt_recorder_how(uint32_t status, char *text, size_t cap);
 
 /* record_answer.c */
 extern const struct mt_control_ops mt_recorder_control_ops;
+/* err not 0: why there is none. */
+void mt_recorder_answer_snapshot(const struct mt_asked *asked, const struct mt_snapshot *snap, int err,
+				 const char *why);
 
 /* record_stacks.c: what is open, as lines. subject NULL: all threads, of process pid or (0) of all. */
 typedef int (*mt_line_cb)(void *ctx, const char *text, size_t len);

@@ -160,7 +160,7 @@ def test_flight_trigger_slow(c):
     st = status(tr)
     equal(truth["slow"], 5, "slow spans")
     equal(st["snapshots"]["triggers_met"], 5, "conditions met")
-    equal(len(snapshots(c)), 5, "snapshots")
+    equal(len(wait_snapshots(c, 5)), 5, "snapshots")
     for i, path in enumerate(snapshots(c)):
         check(path)
         work = [o for o in dump(path) if o["type"] == "slice" and o["name"] == "work"]
@@ -178,7 +178,7 @@ def test_flight_cooldown_and_max(c):
     tr = tracer(c, t.pid, "--trigger", "span work > 40ms", "--after", "0", "--cooldown", "1h")
     t.go()
     t.read()
-    equal(len(snapshots(c)), 1, "snapshots")
+    equal(len(wait_snapshots(c, 1)), 1, "snapshots")
     equal(status(tr)["snapshots"]["triggers_suppressed"], 3, "suppressed")
     t.end()
     tr.wait()
@@ -188,6 +188,7 @@ def test_flight_cooldown_and_max(c):
     asked = ask(tr, "snapshot").split(": ")[0]
     t.go()
     t.read()
+    wait_for("not all written", lambda: status(tr)["snapshots"]["written"] == 5)
     need(os.path.exists(asked), "the one that was asked for is gone")
     equal([p.rsplit("-", 1)[1] for p in snapshots(c)], ["001.pftrace", "004.pftrace", "005.pftrace"], "kept")
     t.end()
