@@ -71,6 +71,7 @@ struct mt_field_desc {
 	const char *name; /* NUL-terminated, valid UTF-8, no control characters */
 	uint8_t type;     /* enum montrace_type */
 	uint8_t raw;      /* enum mt_raw */
+	uint8_t pair; /* not 0: a field of the begin of a scope and one of its end that must agree have this in common */
 };
 
 /*

@@ -215,11 +215,51 @@ static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_eve
 		sp_err(s, s->sink->ops->counter(s->sink, &c));
 }
 
+static uint64_t hash_value(uint64_t h, const struct mt_value *v)
+{
+	bool text = sp_has_text(v);
+	const char *p = text ? v->s.p : (const char *)&v->u;
+	uint32_t len = text ? v->s.len : (uint32_t)sizeof(v->u), n;
+	uint64_t word = len;
+
+	for (;; p += n, len -= n) {
+		h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 32;
+		if (!len)
+			return h;
+		n = len < sizeof(word) ? len : (uint32_t)sizeof(word);
+		word = 0;
+		memcpy(&word, p, n);
+	}
+}
+
+/*
+ * One number for the values by which an end finds its begin: of fields at.. of cs, those with a pair. 0: there are
+ * none, or one is missing. Texts are compared by their hash, which is seeded: nobody makes two that collide.
+ */
+static uint64_t match_of(const struct mt_spans *s, const struct mt_callsite *cs, uint32_t at,
+			 const struct mt_value *v, uint32_t n)
+{
+	uint64_t sum = 0;
+	bool any = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!cs->fields[at + i].pair)
+			continue;
+		if (v[i].missing)
+			return 0;
+		any = true;
+		sum += hash_value(s->seed[0] + cs->fields[at + i].pair * s->seed[1], &v[i]);
+	}
+	return any && !sum ? 1 : sum;
+}
+
 static void scope_begin(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
 			const struct mt_value *v, uint32_t n, bool cut)
 {
 	struct sp_begin b = {.cs = ev->cs, .time = s->now, .cut = cut, .nvalues = n, .values = v};
 
+	b.match = match_of(s, ev->cs, 0, v, n);
 	sp_make_room(s, t, s->now);
 	b.parent = parent_of(s, t, ev);
 	sp_begin(s, t, &b);
@@ -278,12 +318,14 @@ static void ending(struct mt_spans *s, const struct mt_event *ev)
 	if (n > ev->cs->nfields - at)
 		n = ev->cs->nfields - at;
 	v = valid_values(s, ev, n, &cut);
+	s->match = match_of(s, ev->cs, at, v, n);
 	for (uint32_t i = 0; i < n; i++) {
 		const char *name = ev->cs->fields[at + i].name;
 
-		s->ending[i] = (struct mt_field){.name = sp_str(name, strlen(name)), .value = v[i]};
+		if (!ev->cs->fields[at + i].pair) /* else the begin has said it */
+			s->ending[s->nending++] =
+				(struct mt_field){.name = sp_str(name, strlen(name)), .value = v[i]};
 	}
-	s->nending = n;
 }
 
 void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
@@ -308,6 +350,7 @@ void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
 		if (!sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL))
 			s->stats.stray_exits++;
 		s->nending = 0;
+		s->match = 0;
 		break;
 	case MT_EV_SPAN_ENTER:
 		span_enter(s, t, ev);
@@ -319,6 +362,7 @@ void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
 		ending(s, ev);
 		span_close(s, t, ev);
 		s->nending = 0;
+		s->match = 0;
 		break;
 	default:
 		if (ev->cs && ev->kind <= MT_EV_EXECUTION_ID)

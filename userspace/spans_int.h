@@ -79,7 +79,8 @@ struct sp_slice {
 	const struct mt_callsite *cs;
 	struct sp_span *span; /* NULL: a scope */
 	struct mt_str name;
-	uint32_t gen; /* of the span when the slice began */
+	uint64_t match; /* of a scope: what its end must agree with (sp_match) */
+	uint32_t gen;   /* of the span when the slice began */
 	uint8_t name_kind;
 	bool cut;
 };
@@ -88,6 +89,7 @@ struct sp_slice {
 struct sp_hidden {
 	const struct mt_callsite *cs;
 	struct sp_span *span;
+	uint64_t match;
 };
 
 /*
@@ -163,6 +165,7 @@ struct mt_spans {
 	struct mt_value values[MONTRACE_MAX_FIELDS];
 	struct mt_field ending[MONTRACE_MAX_FIELDS]; /* fields that come with the running event, an end */
 	uint32_t nending;
+	uint64_t match; /* of the running event, an end: that of the scope that it means; 0 = the innermost */
 };
 
 #define SP_TEXT_BUF (MONTRACE_MAX_FIELDS * (3 * MONTRACE_MAX_TEXT + 1))
@@ -241,6 +244,7 @@ struct sp_begin {
 	struct sp_span *span; /* NULL: a scope */
 	uint64_t parent;
 	uint64_t time;
+	uint64_t match;
 	bool cut;
 	uint32_t nvalues;
 	const struct mt_value *values;
@@ -251,7 +255,7 @@ struct sp_begin {
  */
 void sp_make_room(struct mt_spans *s, struct sp_thread *t, uint64_t time);
 void sp_begin(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b);
-/* Ends the innermost entry of span, or of a scope of cs (span NULL). False: there is none. */
+/* Ends the innermost entry of span, or of a scope of cs (span NULL) that s->match means. False: there is none. */
 bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *cs, const struct sp_span *span,
 	    uint64_t time, enum mt_end_reason reason);
 void sp_end_all(struct mt_spans *s, struct sp_thread *t, uint64_t time, enum mt_end_reason reason,

@@ -303,6 +303,13 @@ void sp_gap(struct sp_thread *t)
 	t->suspect = (uint64_t)t->depth + t->nhidden + t->deeper;
 }
 
+/* Is the scope of open the one that an end of cs means? */
+static bool meant(const struct mt_spans *s, const struct mt_callsite *cs, const struct mt_callsite *open,
+		  uint64_t match)
+{
+	return cs == open && (!s->match || s->match == match);
+}
+
 bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *cs, const struct sp_span *span,
 	    uint64_t time, enum mt_end_reason reason)
 {
@@ -313,7 +320,8 @@ bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *c
 		return true;
 	}
 	for (i = t->nhidden; i-- > 0;) {
-		if (t->hidden[i].span != span || (!span && t->hidden[i].cs != cs))
+		if (t->hidden[i].span != span ||
+		    (!span && !meant(s, cs, t->hidden[i].cs, t->hidden[i].match)))
 			continue;
 		hidden_del_suspect(s, t, t->depth, i + 1);
 		hidden_del(s, t, i, 1);
@@ -322,7 +330,7 @@ bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *c
 		return true;
 	}
 	for (i = t->depth; i-- > 0;) {
-		if (t->stack[i].span != span || (!span && t->stack[i].cs != cs))
+		if (t->stack[i].span != span || (!span && !meant(s, cs, t->stack[i].cs, t->stack[i].match)))
 			continue;
 		end_at(s, t, i, time, reason);
 		return true;
@@ -344,7 +352,7 @@ static void hide(struct mt_spans *s, struct sp_thread *t, const struct sp_begin 
 		t->hidden = v;
 		t->hidden_cap = cap;
 	}
-	t->hidden[t->nhidden++] = (struct sp_hidden){b->cs, b->span};
+	t->hidden[t->nhidden++] = (struct sp_hidden){b->cs, b->span, b->match};
 	s->nhidden++;
 	if (b->span)
 		sp_span_hold(b->span);
@@ -400,6 +408,7 @@ void sp_begin(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b)
 	sl->cs = b->cs;
 	sl->span = sp;
 	sl->parent = b->parent;
+	sl->match = b->match;
 	sl->name_kind = SP_NAME_BORROWED;
 	sl->cut = b->cut;
 	if (sp) {

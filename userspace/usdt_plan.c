@@ -244,9 +244,12 @@ static int end_texts(struct find *f, const struct mt_usdt_fields *end, struct mt
 		cs->fields[cs->nfields++] = (struct mt_field_desc){.name = "-", .type = MONTRACE_TYPE_U64};
 	cs->end_at = cs->nfields;
 	for (unsigned i = 0; i < end->n && cs->nfields < MONTRACE_MAX_FIELDS; i++) {
+		const struct mt_usdt_field *begin = mt_usdt_begin_field(s, s->end_fields[i].name);
 		struct mt_field_desc *d = &cs->fields[cs->nfields++];
 
 		mt_usdt_describe(end->types[i], d);
+		if (begin)
+			d->pair = cs->fields[begin - s->fields].pair = (uint8_t)(i + 1);
 		d->name = keep(f->found, s->end_fields[i].name);
 		if (!d->name)
 			return -ENOMEM;

@@ -19,6 +19,11 @@ enum mt_usdt_type mt_usdt_common(enum mt_usdt_type a, enum mt_usdt_type b);
 /* How values of that type are recorded and decoded. */
 void mt_usdt_describe(enum mt_usdt_type t, struct mt_field_desc *d);
 
+/* The field of the begin that one of the end with this name must agree with; NULL: none (spans with a key have one). */
+const struct mt_usdt_field *mt_usdt_begin_field(const struct mt_usdt_spec *s, struct mt_str name);
+/* Does the end say, by such fields, which span it ends? */
+bool mt_usdt_end_agrees(const struct mt_usdt_spec *s);
+
 /* Fills site->plan (zeroed) and site->faults. spec: index of s. */
 void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct mt_operand *ops,
 		       unsigned nops, const struct mt_usdt_fields *fields, struct mt_usdt_site *site);

@@ -184,6 +184,22 @@ static uint8_t kind_of(const struct mt_usdt_spec *s, bool end)
 	return end ? MONTRACE_KIND_SCOPE_END : MONTRACE_KIND_SCOPE_BEGIN;
 }
 
+const struct mt_usdt_field *mt_usdt_begin_field(const struct mt_usdt_spec *s, struct mt_str name)
+{
+	for (unsigned i = 0; i < s->nfields && s->key == MT_USDT_NO_ARG; i++)
+		if (s->fields[i].name.len == name.len && !memcmp(s->fields[i].name.p, name.p, name.len))
+			return &s->fields[i];
+	return NULL;
+}
+
+bool mt_usdt_end_agrees(const struct mt_usdt_spec *s)
+{
+	for (unsigned i = 0; i < s->nend_fields; i++)
+		if (mt_usdt_begin_field(s, s->end_fields[i].name))
+			return true;
+	return false;
+}
+
 void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct mt_operand *ops,
 		       unsigned nops, const struct mt_usdt_fields *fields, struct mt_usdt_site *site)
 {
@@ -199,7 +215,8 @@ void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct
 		b.plan->salt = salt(spec);
 		b.plan->key = use(&b, fields->end ? s->end_key : s->key, 0);
 	}
-	if (s->ntests && span && !keyed)
+	/* Where ends say what they end, those whose begin was turned away find nothing: no need to count along. */
+	if (s->ntests && span && !keyed && !mt_usdt_end_agrees(s))
 		b.plan->flags |= fields->end ? MT_PLAN_NEST_POP : MT_PLAN_NEST_PUSH;
 	for (unsigned i = 0; i < fields->n; i++)
 		plan_field(&b, &fields->args[i], fields->types[i]);

@@ -1312,4 +1312,49 @@ static const struct scenario scenarios[] = {
 		.script = "begin -; event -; new - 5; end -;",
 		.log = "stray=1\n",
 	},
+	{
+		/* a begin whose end never comes, ends out of order, one that nothing began */
+		.name = "end_says_which",
+		.script = "begin m F 1 7; begin m raise 2 7; end m 7 F 5; begin m F 3 7; begin m F 4 8; "
+			  "end m 7 F 6; end m 7 G 0; end m 9 F 0; end m 8 F 1;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 m #1 span=1 f=\"F\" x=1 g=7\n"
+		       "begin 1/1 @20 m #2 span=2 parent=1 f=\"raise\" x=2 g=7\n"
+		       "end 1/1 @30 m #2 span=2 outer\n"
+		       "end 1/1 @30 m #1 span=1 normal | ret=5\n"
+		       "begin 1/1 @30 m #3 span=2 parent=1 flow=F1 continued | parent=1\n"
+		       "begin 1/1 @40 m #4 span=3 parent=2 f=\"F\" x=3 g=7\n"
+		       "begin 1/1 @50 m #5 span=4 parent=3 f=\"F\" x=4 g=8\n"
+		       "end 1/1 @60 m #5 span=4 outer\n"
+		       "end 1/1 @60 m #4 span=3 normal | ret=6\n"
+		       "begin 1/1 @60 m #6 span=4 parent=3 flow=F2 continued | parent=3\n"
+		       "end 1/1 @90 m #6 span=4 normal | ret=1\n"
+		       "stray=2\n"
+		       "reordered=2\n",
+	},
+	{
+		.name = "end_says_which_missing",
+		.script = "begin m abcdefgh 1 7; begin m abcdefghi 1 7; end m ?; end m 7 abcdefgh 3;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 m #1 span=1 f=\"abcdefgh\" x=1 g=7\n"
+		       "begin 1/1 @20 m #2 span=2 parent=1 f=\"abcdefghi\" x=1 g=7\n"
+		       "end 1/1 @30 m #2 span=2 normal\n"
+		       "end 1/1 @40 m #1 span=1 normal | ret=3\n",
+	},
+	{
+		.name = "end_says_which_hidden",
+		.script = "begin m a 1 1; begin m b 1 1; begin m c 1 1; begin m d 1 1; end m 1 c 0; end m 1 "
+			  "b 0; end m 1 d "
+			  "0; end m 1 a 0;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 m #1 span=1 f=\"a\" x=1 g=1\n"
+		       "begin 1/1 @20 m #2 span=2 parent=1 f=\"b\" x=1 g=1\n"
+		       "end 1/1 @60 m #2 span=2 normal | ret=0\n"
+		       "end 1/1 @80 m #1 span=1 normal | ret=0\n"
+		       "deep=2\n",
+		.opts = {.max_depth = 2},
+	},
 };

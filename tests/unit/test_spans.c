@@ -70,6 +70,22 @@ static const struct mt_callsite sites[] = {
 	 .function = "",
 	 .label = "{pool} used",
 	 .fields = {{"value", I64}, {"pool", STR}}},
+	/* the end says which one it ends, by f and g */
+	{.id = 30,
+	 .class_ = MONTRACE_CLASS_SCOPE,
+	 .level = MONTRACE_INFO,
+	 .name = "m",
+	 .target = "app",
+	 .file = "",
+	 .function = "",
+	 .nfields = 6,
+	 .end_at = 3,
+	 .fields = {{"f", STR, .pair = 2},
+		    {"x", I64},
+		    {"g", I64, .pair = 1},
+		    {"g", I64, .pair = 1},
+		    {"f", STR, .pair = 2},
+		    {"ret", I64}}},
 };
 
 struct world {
@@ -122,7 +138,10 @@ static void set_value(struct mt_value *v, uint8_t type, const char *s)
 {
 	memset(v, 0, sizeof(*v));
 	v->type = type;
-	if (type == STR || type == DBG) {
+	if (strcmp(s, "?") == 0) {
+		v->missing = true;
+		v->s = (struct mt_str){"gone", 4};
+	} else if (type == STR || type == DBG) {
 		const char *plus = strchr(s, '+'); /* abc+20: cut, 20 bytes in full */
 
 		v->s.p = s;
@@ -182,8 +201,10 @@ static bool run_hit(struct world *w, char **arg, uint32_t n)
 		} else if (strcmp(arg[at], "cutfields") == 0) {
 			ev.flags |= MONTRACE_RF_CUT_FIELDS;
 		} else {
-			assert_true(ev.cs && ev.nvalues < ev.cs->nfields);
-			set_value(&ev.values[ev.nvalues], ev.cs->fields[ev.nvalues].type, arg[at]);
+			uint32_t first = ev.cs && ev.kind == MT_EV_SCOPE_END ? ev.cs->end_at : 0;
+
+			assert_true(ev.cs && first + ev.nvalues < ev.cs->nfields);
+			set_value(&ev.values[ev.nvalues], ev.cs->fields[first + ev.nvalues].type, arg[at]);
 			ev.nvalues++;
 		}
 	}

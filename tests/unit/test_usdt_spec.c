@@ -284,6 +284,20 @@ static void plans(void **state)
 	assert_int_equal(l.f->sites[2].plan.flags, MT_PLAN_NEST_POP);
 	assert_int_equal(l.f->sites[2].plan.ntests, 0);
 	unlay(&l);
+	/* unless the end says which of them it ends, by fields that the begin has too */
+	lay(&l, "c:req__start..req__done a=arg0 b=arg1 end.c=arg0 end.b=arg1 if arg2 > 3");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(l.f->callsites[0].fields[i].pair, i % 2 ? 2 : 0);
+	assert_int_equal(l.f->sites[0].plan.flags, 0);
+	assert_int_equal(l.f->sites[2].plan.flags, 0);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done a=arg0 end.c=arg0 if arg2 > 3");
+	assert_int_equal(l.f->callsites[0].fields[0].pair | l.f->callsites[0].fields[1].pair, 0);
+	assert_int_equal(l.f->sites[2].plan.flags, MT_PLAN_NEST_POP);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done key=arg0 a=arg0 end.a=arg0");
+	assert_int_equal(l.f->callsites[0].fields[0].pair | l.f->callsites[0].fields[1].pair, 0);
+	unlay(&l);
 }
 
 static void predicates(void **state)
