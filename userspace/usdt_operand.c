@@ -358,7 +358,7 @@ static void operand(struct mt_str text, uint16_t machine, struct mt_operand *o)
 	o->sym_kind = MT_SYM_NONE;
 }
 
-/* Operands are separated by blanks, but blanks inside brackets are part of one. */
+/* Operands are separated by blanks, but blanks inside brackets and behind a comma are part of one. */
 static bool next(const char **p, struct mt_str *ret)
 {
 	const char *s = *p;
@@ -367,7 +367,7 @@ static bool next(const char **p, struct mt_str *ret)
 	while (*s == ' ' || *s == '\t')
 		s++;
 	ret->p = s;
-	for (; *s && (depth > 0 || (*s != ' ' && *s != '\t')); s++) {
+	for (; *s && (depth > 0 || (*s != ' ' && *s != '\t') || (s > ret->p && s[-1] == ',')); s++) {
 		if (*s == '(' || *s == '[')
 			depth++;
 		else if (*s == ')' || *s == ']')

@@ -186,6 +186,21 @@ static int sys(int n, int a, int b, int c)
 }
 __attribute__((used)) static int op_global[4] = {1, -2, 3, -4};
 static int segment[8] = {0, 0, 0, 0, 1234, -5};
+static volatile int at = 3;
+static volatile short half = -30001;
+static volatile long long wide = -9000000000000000001LL;
+static volatile double dbl = -3.0e-200;
+static volatile float flt = 1.25f;
+/* As the compiler prints them. */
+__attribute__((noinline)) static void made(int local, unsigned char byte)
+{
+    FIRE("made", "%n[s]@%[a] %n[s]@%[b] %n[u]@%[c] %n[h]@%[d] %n[o]@%[e] %n[w]@%[f] 4f@%[g] 8f@%[i] %n[s]@%[j]",
+         [s] "n"(4), [u] "n"(-4), [h] "n"(2), [o] "n"(-1), [w] "n"(8), [a] "m"(op_global[at]), [b] "r"(local),
+         [c] "nor"(local), [d] "m"(half), [e] "q"(byte), [f] "m"(wide), [g] "m"(flt), [i] "m"(dbl), [j] "n"(-2147483647 - 1));
+    FIRE("narrow", "1@%%al -1@%%al 1@%%ah -1@%%ah 1@%%bh -1@%%ch 2@%%si -2@%%di 1@%%dl -1@%%dh 4@%%ebp 4@%%eip",
+         "a"(0x1f2f3), "b"(0xf400), "c"(0xf5ff), "d"(0xf6f7), "S"(0x3fff8), "D"(0x3fff9));
+    FIRE("bad", "4@%%gs 8@%%rax 8f@%%xmm1 8f@%%st(0) 4@%%fs:0 8@(%%eax) -4@$-1 12@(%%eax)", "a"(8));
+}
 struct { unsigned entry, base, limit, flags; } desc = {-1u, 0, 0xfffff, 0x51};
 void _start(void)
 {
@@ -204,6 +219,7 @@ void _start(void)
     FIRE("mem", "-4@op_global+4 -4@4(%%eax,%%ecx,4) -4@$-5 4@$4294967295", "a"(op_global), "c"(2));
     FIRE("seg", "-4@%%gs:16 -4@%%gs:4(%%eax)", "a"(16));
     FIRE("text", "4@%%eax", "a"("thirty-two"));
+    made(-9, 0xfe);
     sys(4, 1, (int)"done\\n", 5);
     while (sys(3, 0, (int)&c, 1) == 1)
         ;
@@ -225,7 +241,7 @@ def test_foreign_i386(c):
         t = Target([exe])
     except (OSError, lib.Failed):
         raise Skipped("this kernel runs no 32-bit programs")
-    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "op:regs|mem|seg", "--usdt", "op:text arg0:str"])
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "op:regs|mem|seg|made|narrow|bad", "--usdt", "op:text arg0:str"])
     t.go()
     t.read()
     t.end()
@@ -234,6 +250,13 @@ def test_foreign_i386(c):
     equal(rows["regs"], [0x89abcdef, -7, 0xfe12, -2, 5], "registers")
     equal(rows["mem"], [-2, -4, -5, 2**32 - 1], "memory and constants")
     equal(rows["seg"], [1234, -5], "thread segment")
+    equal(rows["made"], [-4, -9, 2**32 - 9, -30001, 0xfe, -9000000000000000001, 1.25, -3.0e-200, -2**31], "by the compiler")
+    equal(rows["narrow"][:10], [0xf3, -13, 0xf2, -14, 0xf4, -11, 0xfff8, -7, 0xf7, -10], "narrow registers")
+    need(all(isinstance(v, int) and 0 < v < 2**32 for v in rows["narrow"][10:]), "ebp, eip: %r" % rows["narrow"])
+    for v, want in zip(rows["bad"], ("not understood", "not understood", "vector", "x87", "thread-local", "unreadable")):
+        need(want in str(v), "%r, not %s" % (v, want))
+    equal(rows["bad"][6], -1, "the good one among bad ones")
+    need("struct by value" in rows["bad"][7], "12 bytes: %r" % rows["bad"][7])
     equal(rows["text"], ["thirty-two"], "text")
 
 

@@ -214,6 +214,30 @@ static void arm64(void **state)
 		{"4@[x0, #:lo12:sym]", "4 [r15+0]", "u32"},
 		{"4@[x0, #:lo12:sym+4]", "4 [r15+4]", "u32"},
 		{"4@[x0, #:lo12:nix]", "!5", "u32"},
+		/* as gcc 12 and clang 14 print them */
+		{"-4@w3", "-4 r12+0", "i32"},
+		{"1@[x0, -256]", "1 [r15-256]", "u8"},
+		{"-8@[x0, 32760]", "-8 [r15+32760]", "i64"},
+		{"-2@[x2, x3, lsl 1]", "-2 [r13+r12<<1+0]", "i16"},
+		{"2@[x2, w3, uxtw 1]", "2 [r13+r12<<1+0]", "u16"},
+		{"-1@[x0,x1]", "-1 [r15+r14<<0+0]", "i8"},
+		{"8@[x0, x1, sxtx 3]", "8 [r15+r14<<3+0]", "u64"},
+		{"8f@[x0, 8]", "8f [r15+8]", "f64"},
+		{"4f@w1", "4f r14+0", "f32"},
+		{"8f@x0", "8f r15+0", "f64"},
+		{"-8@-9223372036854775808", "-8 0-9223372036854775808", "i64"},
+		{"8@18446744073709551615", "8 0-1", "u64"},
+		{"8@18446744073709551616", "!6", "u64"},
+		{"8f@v3", "!2", "f64"},
+		/* the base changes with it: no compiler prints it for an operand, and what would it mean? */
+		{"8@[x0], 16", "!6", "u64"},
+		{"8@[x0, 16]!", "!6", "u64"},
+		{"8@[x0], x1", "!6", "u64"},
+		{"8@[x0, x1, x2]", "!6", "u64"},
+		{"8@[x0, #:got_lo12:sym]", "!6", "u64"},
+		{"8@[x0, #:tprel_lo12:sym]", "!6", "u64"},
+		{"8@[xzr]", "8 [0+0]", "u64"},
+		{"8@[]", "!6", "u64"},
 		{"8f@d0", "!2", "f64"},
 		{"4f@s31", "!2", "f32"},
 		{"16@q1", "!2", "?"},
@@ -237,6 +261,19 @@ static void arm64(void **state)
 	assert_int_equal(ops[2].op.base, 30);
 	assert_int_equal(ops[3].op.base, MT_REG_NONE);
 	assert_int_equal(ops[4].op.flags, MT_OP_DEREF | MT_OP_INDEX_S32);
+	assert_int_equal(
+		mt_operands_parse("-4@[sp] 8@[sp, -16] 8@[sp, 4080] 8@sp 4@wsp 8@[sp, x1] 8@[x30, 8] 4@w30",
+				  EM_AARCH64, ops, NULL),
+		8);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(ops[i].op.base, 31);
+	assert_int_equal(ops[0].op.flags, MT_OP_DEREF | MT_OP_SIGNED);
+	assert_true(ops[1].op.disp == -16 && ops[2].op.disp == 4080);
+	assert_int_equal(ops[3].op.flags, 0);
+	assert_int_equal(ops[4].op.size, 4);
+	assert_true(ops[0].stack && ops[2].stack && !ops[5].stack); /* an index may lead anywhere */
+	assert_int_equal(ops[6].op.base, 30);
+	assert_int_equal(ops[7].op.size, 4);
 }
 
 static void splitting(void **state)
