@@ -410,3 +410,79 @@ void fire_all(void)
     exe = compile_(c, "tls", MAIN.replace("DIRECT", "fire_all"), "cc", lib_)
     rows, _, _ = run(c, "tls", [exe])
     equal(rows["tls"], ["thread-local, place not known", 7, 8], "thread-local of a library")
+
+
+# ---- A library that many use ----------------------------------------------------------------------------------------
+
+WIDE = NOTE + """
+#include <stdio.h>
+#include <unistd.h>
+static volatile unsigned short sem __attribute__((section(".probes"), used));
+int sem_now(void) { return sem; }
+void work(long i)
+{
+    FIRE("always", "-8@%%rax", "a"(i));
+    if (sem)
+        __asm__ volatile("990: nop\\n.pushsection .note.stapsdt,\\"\\",\\"note\\"\\n.balign 4\\n"
+            ".4byte 992f-991f,994f-993f,3\\n991: .asciz \\"stapsdt\\"\\n992: .balign 4\\n993: .8byte 990b,0,sem\\n"
+            ".asciz \\"k\\"\\n.asciz \\"guarded\\"\\n.asciz \\"-8@%%rax\\"\\n994: .balign 4\\n.popsection\\n" : : "a"(i));
+}
+"""
+WIDE_MAIN = """
+#include <stdio.h>
+#include <unistd.h>
+extern int sem_now(void);
+extern void work(long);
+int main(void)
+{
+    char c;
+    int seen = 0;
+    printf("ready %d\\n", (int)getpid());
+    fflush(stdout);
+    if (read(0, &c, 1) == 1) {
+        for (long i = 0; i < 20000; i++) {
+            seen |= sem_now();
+            work(getpid() * 100000L + i);
+        }
+    }
+    printf("semaphore=%d\\ndone\\n", seen);
+    fflush(stdout);
+    while (read(0, &c, 1) == 1);
+    return 0;
+}
+"""
+
+
+def kernel_at_least(*want):
+    return tuple(int(x) for x in platform.release().split("-")[0].split(".")[:2]) >= want
+
+
+def test_foreign_wide(c):
+    """A library with probes in three processes, one of them traced: its events only, exactly, and its semaphore only."""
+    x86_only()
+    lib_ = compile_(c, "libwide.so", WIDE, "cc", "-O2", "-shared", "-fPIC")
+    exe = compile_(c, "wide", WIDE_MAIN, "cc", "-O2", lib_)
+    note = []
+    for args in ([], ["--per-site"]):
+        procs = [Target([exe]) for _ in range(3)]
+        path = os.path.join(c.dir, "wide%d.pftrace" % len(args))
+        tr = Tracer(["-v", "-p", str(procs[1].pid), "-o", path, "--usdt", "k:*"] + args)
+        for p in procs:
+            p.go()
+        truth = [p.read() for p in procs]
+        equal(tr.stop(), 0, "exit status: " + tr.text())
+        for p in procs:
+            p.end()
+        equal(check(path)["lost"], 0, "lost")
+        rows = {"always": [], "guarded": []}
+        for o in dump(path):
+            if o["type"] == "instant":
+                rows[o["name"]] += values(o)
+        want = [procs[1].pid * 100000 + i for i in range(20000)]
+        for k in rows:
+            equal((len(rows[k]), rows[k] == want), (20000, True), "hits of %s: %r" % (k, rows[k][:3]))
+        need(truth[1]["semaphore"] > 0, "the semaphore was not raised")
+        if not args and kernel_at_least(6, 6):
+            equal((truth[0]["semaphore"], truth[2]["semaphore"]), (0, 0), "semaphores of those that are not traced")
+            note.append("others' semaphores 0")
+    return ", ".join(note)
