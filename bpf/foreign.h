@@ -30,6 +30,7 @@
 #define MAX_TEXT 1024  /* MONTRACE_MAX_TEXT */
 #define TEXT_MASK 2047 /* covers MAX_TEXT and 2 */
 #define TEXT_END 4064  /* RECORD_MAX less the second record, less what fills up to 8 */
+#define KIND_SCOPE_END 2
 #define KIND_SPAN_NEW 3
 #define KIND_SPAN_ENTER 4
 #define KIND_SPAN_CLOSE 6
@@ -352,6 +353,11 @@ static __always_inline __u64 span_id(__u64 key, __u64 salt)
 	return id ? id : 1;
 }
 
+static __always_inline bool only_ends(struct scratch *s, const struct mt_plan *p)
+{
+	return (p->flags & MT_PLAN_WHILE) && !s->vals[p->key & 15];
+}
+
 /* Closes the record in the buffer; a span that begins gets its second one. Returns the bytes of both. */
 static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 {
@@ -366,6 +372,10 @@ static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 	s->rec.flags = s->flags;
 	s->rec.span = 0;
 	s->rec.parent = 0;
+	if (only_ends(s, p)) {
+		s->rec.kind = KIND_SCOPE_END;
+		s->rec.nfields = 0;
+	}
 	if (!(p->flags & MT_PLAN_SPAN))
 		return end;
 	s->rec.span = span_id(s->vals[p->key & 15], p->salt);
@@ -429,7 +439,7 @@ static __always_inline int foreign_hit(struct pt_regs *ctx, bool may_fault)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct thread_state *st = traced_thread(t);
-	__u32 i, site, size;
+	__u32 i, site, size, n;
 	struct mt_plan *p;
 	struct scratch *s;
 	__u64 seq;
@@ -457,14 +467,15 @@ static __always_inline int foreign_hit(struct pt_regs *ctx, bool may_fault)
 	if (!wanted(s, p, may_fault)) /* F1 */
 		return 0;
 	seq = st->seq++;
-	if ((p->flags & MT_PLAN_SPAN) && s->missing[p->key & 15]) {
+	if ((p->flags & (MT_PLAN_SPAN | MT_PLAN_WHILE)) && s->missing[p->key & 15]) {
 		count_lost(MT_LOST_READ);
 		return 0;
 	}
 	s->flags = 0;
-	s->end = sizeof(struct record) + 8 * (p->nfields & 31);
+	n = only_ends(s, p) ? 0 : p->nfields;
+	s->end = sizeof(struct record) + 8 * (n & 31);
 	for (i = 0; i < MT_PLAN_FIELDS; i++) {
-		if (i >= p->nfields)
+		if (i >= n)
 			break;
 		if (may_fault)
 			mt_field_s(s, p, i);

@@ -122,6 +122,7 @@ enum {
 	MT_PLAN_NEST_POP = 4,     /* ... the end of such one: it said no, then this is nobody's end */
 	MT_PLAN_REGS = 8,         /* operands in registers */
 	MT_PLAN_THREAD_BASE = 16, /* operands relative to the thread's segment */
+	MT_PLAN_WHILE = 32,       /* a begin, or only an end if the operand `key` is 0 */
 };
 
 struct mt_plan {
@@ -130,7 +131,7 @@ struct mt_plan {
 	unsigned char nfields;
 	unsigned char ntests;
 	unsigned char flags; /* MT_PLAN_* */
-	unsigned char key;   /* operand that is the span's key, MT_NO_OP */
+	unsigned char key;   /* operand that is the span's key, or of MT_PLAN_WHILE; MT_NO_OP */
 	unsigned short zero;
 	unsigned int spec; /* number of the spec, for MT_PLAN_NEST_* */
 	unsigned int zero2;

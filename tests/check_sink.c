@@ -353,7 +353,7 @@ static void pop(struct check *c, struct known *k, const struct mt_slice_end *e)
 }
 
 static const char *const reasons[] = {"normal",  "outer", "closed", "lost", "thread",
-				      "process", "exec",  "detach", "part"};
+				      "process", "exec",  "detach", "part", "left"};
 
 static int check_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
@@ -366,7 +366,7 @@ static int check_end(struct mt_sink *s, const struct mt_slice_end *e)
 	if (k)
 		pop(c, k, e);
 	check_fields(c, NULL, NULL, 0, e->extra, e->nextra);
-	if (e->reason > MT_END_PART) {
+	if (e->reason > MT_END_LEFT) {
 		fail(c, "end reason %d", (int)e->reason);
 	} else {
 		c->n.ends_by[e->reason]++;
@@ -472,7 +472,7 @@ static void put_gone(struct check *c, const struct mt_process *p)
 {
 	put(c, "gone %u", p->pid);
 	if (p->end_reason != MT_END_NORMAL)
-		put(c, " %s", p->end_reason <= MT_END_PART ? reasons[p->end_reason] : "?");
+		put(c, " %s", p->end_reason <= MT_END_LEFT ? reasons[p->end_reason] : "?");
 	if (p->exit_status)
 		put(c, " status=%u", p->exit_status);
 	put(c, "\n");

@@ -16,7 +16,7 @@ struct mt_check_counts {
 	uint64_t span_news, span_closes, marks;
 	uint64_t lost; /* hits, sum over losses */
 	uint64_t open; /* slices open now */
-	uint64_t ends_by[MT_END_PART + 1];
+	uint64_t ends_by[MT_END_LEFT + 1];
 };
 
 /*

@@ -74,6 +74,13 @@ struct mt_field_desc {
 	uint8_t pair; /* not 0: a field of the begin of a scope and one of its end that must agree have this in common */
 };
 
+/* What `spans` does with a callsite beyond the ordinary. */
+enum mt_how {
+	MT_HOW_NESTED = 1, /* a scope that is over when one around it ends: it was left by a jump */
+	MT_HOW_WHILE = 2,  /* a scope whose begin is also the end of the one before on the thread */
+	MT_HOW_SUM = 4, /* a counter that shows the sum of its values in the process; without a value: of 1 */
+};
+
 /*
  * One use of a probe macro (or one foreign USDT probe), as known from the ELF file.
  *
@@ -87,6 +94,7 @@ struct mt_callsite {
 	uint16_t flags; /* MONTRACE_CSF_* */
 	uint32_t line;
 	uint8_t nfields; /* at most MONTRACE_MAX_FIELDS */
+	uint8_t how;     /* MT_HOW_*: of foreign probes whose spec asks for it */
 	uint8_t end_at; /* not 0: fields from there on come with the end of a span (foreign probes), see decode.h */
 	const char *name;   /* span name, event message, counter name */
 	const char *target; /* "myapp::db"; the file's stem where the macro gave none */

@@ -412,6 +412,8 @@ static const char *end_text(const struct mt_slice_end *end, char *buf, size_t ca
 		return "exec";
 	case MT_END_DETACH:
 		return "detached";
+	case MT_END_LEFT:
+		return "left";
 	case MT_END_PART:
 		return "continued in the next file";
 	case MT_END_PROCESS:

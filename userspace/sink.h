@@ -84,6 +84,7 @@ enum mt_end_reason {
 	MT_END_EXEC,    /* the process replaced its image */
 	MT_END_DETACH,  /* tracing stopped first; the span goes on unseen */
 	MT_END_PART,    /* this file ends first; the span goes on in a continued slice in the next one */
+	MT_END_LEFT,    /* left by a jump: it ended with an outer slice (MT_HOW_NESTED) */
 };
 
 struct mt_slice_end {

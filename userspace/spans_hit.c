@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a hit of a thread means. Invariants 3, 4 and 7 of spans.c. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "spans_int.h"
@@ -196,25 +197,6 @@ static void instant(struct mt_spans *s, struct sp_thread *t, const struct mt_eve
 		sp_err(s, s->sink->ops->instant(s->sink, &i));
 }
 
-static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
-		    const struct mt_value *v, uint32_t n)
-{
-	struct mt_count c = {.thread = &t->pub, .time = s->now, .cs = ev->cs, .value = *v};
-
-	if (v->missing)
-		return;
-	if (v->type == MONTRACE_TYPE_BOOL)
-		c.value.type = MONTRACE_TYPE_U64;
-	else if (v->type != MONTRACE_TYPE_I64 && v->type != MONTRACE_TYPE_U64 && v->type != MONTRACE_TYPE_F64)
-		return;
-	if (ev->cs->label)
-		c.name = mt_name_get(sp_plan(s, ev->cs), v, n, s->name_buf);
-	s->stats.counters++;
-	sp_tell_thread(s, t, s->now);
-	if (s->sink->ops->counter)
-		sp_err(s, s->sink->ops->counter(s->sink, &c));
-}
-
 static uint64_t hash_value(uint64_t h, const struct mt_value *v)
 {
 	bool text = sp_has_text(v);
@@ -231,6 +213,64 @@ static uint64_t hash_value(uint64_t h, const struct mt_value *v)
 		word = 0;
 		memcpy(&word, p, n);
 	}
+}
+
+/*
+ * The sum of a counter in its process, by its name where a template gives it one. The last used is first: counters
+ * are few. False: no memory, or too many names.
+ */
+static bool sum_up(struct mt_spans *s, struct sp_process *p, const struct mt_callsite *cs, struct mt_str name,
+		   struct mt_value *v)
+{
+	const struct mt_value text = {.type = MONTRACE_TYPE_STR, .s = name};
+	uint64_t hash = name.len ? hash_value(s->seed[0], &text) : 0;
+	struct sp_sum **at = &p->sums, *sum;
+
+	while (*at && ((*at)->callsite != cs->id || (*at)->name != hash))
+		at = &(*at)->next;
+	sum = *at;
+	if (sum) {
+		*at = sum->next;
+	} else {
+		sum = p->nsums < SP_MAX_SUMS ? calloc(1, sizeof(*sum)) : NULL;
+		if (!sum) {
+			sp_err(s, p->nsums < SP_MAX_SUMS ? -ENOMEM : 0);
+			return false;
+		}
+		p->nsums++;
+		sum->callsite = cs->id;
+		sum->name = hash;
+	}
+	sum->next = p->sums;
+	p->sums = sum;
+	if (v->type == MONTRACE_TYPE_F64)
+		v->f = sum->f += v->f;
+	else
+		v->u = sum->u += v->u;
+	return true;
+}
+
+/* value: of v[n], or a constant. */
+static void counter(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
+		    const struct mt_value *value, const struct mt_value *v, uint32_t n)
+{
+	struct mt_count c = {.thread = &t->pub, .time = s->now, .cs = ev->cs, .value = *value};
+
+	if (value->missing)
+		return;
+	if (value->type == MONTRACE_TYPE_BOOL)
+		c.value.type = MONTRACE_TYPE_U64;
+	else if (value->type != MONTRACE_TYPE_I64 && value->type != MONTRACE_TYPE_U64 &&
+		 value->type != MONTRACE_TYPE_F64)
+		return;
+	if (ev->cs->label)
+		c.name = mt_name_get(sp_plan(s, ev->cs), v, n, s->name_buf);
+	if ((ev->cs->how & MT_HOW_SUM) && !sum_up(s, t->proc, ev->cs, c.name, &c.value))
+		return;
+	s->stats.counters++;
+	sp_tell_thread(s, t, s->now);
+	if (s->sink->ops->counter)
+		sp_err(s, s->sink->ops->counter(s->sink, &c));
 }
 
 /*
@@ -260,6 +300,8 @@ static void scope_begin(struct mt_spans *s, struct sp_thread *t, const struct mt
 	struct sp_begin b = {.cs = ev->cs, .time = s->now, .cut = cut, .nvalues = n, .values = v};
 
 	b.match = match_of(s, ev->cs, 0, v, n);
+	if (ev->cs->how & MT_HOW_WHILE)
+		sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL);
 	sp_make_room(s, t, s->now);
 	b.parent = parent_of(s, t, ev);
 	sp_begin(s, t, &b);
@@ -270,6 +312,7 @@ static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt
 {
 	bool cut = ev->flags & (MONTRACE_RF_CUT_FIELDS | MONTRACE_RF_CUT_TEXT);
 	uint32_t n = ev->nvalues < ev->cs->nfields ? ev->nvalues : ev->cs->nfields;
+	static const struct mt_value one = {.type = MONTRACE_TYPE_U64, .u = 1};
 	const struct mt_value *v;
 	struct sp_span *sp;
 
@@ -296,8 +339,10 @@ static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt
 		instant(s, t, ev, v, n, cut);
 		break;
 	case MT_EV_COUNTER:
-		if (n)
-			counter(s, t, ev, v, n);
+		if (ev->cs->how & MT_HOW_COUNT)
+			counter(s, t, ev, &one, v, n);
+		else if (n)
+			counter(s, t, ev, v, v, n);
 		break;
 	default: /* names */
 		if (n)
@@ -347,7 +392,8 @@ void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
 	switch (ev->kind) {
 	case MT_EV_SCOPE_END:
 		ending(s, ev);
-		if (!sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL))
+		if (!sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL) &&
+		    !(ev->cs && (ev->cs->how & MT_HOW_WHILE)))
 			s->stats.stray_exits++;
 		s->nending = 0;
 		s->match = 0;

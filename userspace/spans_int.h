@@ -15,6 +15,7 @@
 #include "names.h"
 #include "spans.h"
 
+#define SP_MAX_SUMS 1000            /* counters that add up, per process */
 #define SP_MAX_RECORDED 32          /* fields recorded later, per span */
 #define SP_MAX_HIDDEN 16384         /* begins beyond max_depth that a thread remembers one by one */
 #define SP_MAX_HIDDEN_ALL (1 << 20) /* the same, all threads together */
@@ -122,6 +123,17 @@ struct sp_thread {
 
 enum sp_name_rank { SP_RANK_NONE, SP_RANK_COMM, SP_RANK_KERNEL, SP_RANK_PROGRAM };
 
+/* Of a counter that adds up (MT_HOW_SUM). */
+struct sp_sum {
+	struct sp_sum *next;
+	uint32_t callsite; /* its id */
+	uint64_t name;     /* hash; 0: the callsite's own */
+	union {
+		uint64_t u; /* signed ones too: two's complement */
+		double f;
+	};
+};
+
 struct sp_process {
 	struct mt_process pub;
 	struct sp_process *prev, *next;
@@ -134,6 +146,8 @@ struct sp_process {
 	bool counted;
 	struct sp_map spans;
 	struct sp_span *free_first, *free_last;
+	struct sp_sum *sums;
+	uint32_t nsums;
 };
 
 struct name_block {

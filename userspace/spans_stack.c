@@ -5,6 +5,8 @@
  * An end does not need to be the innermost. What lies above it is either
  *   - suspect: it was open when records of this thread were lost, so its own end may be among them.
  *     It is ended with MT_END_LOST and does not come back;
+ *   - or a scope that nests by its nature (MT_HOW_NESTED): the program left it by a jump. It is ended with
+ *     MT_END_LEFT;
  *   - or known to be still open (async code holds several spans in any order). It is ended with
  *     MT_END_OUTER and begins again at the same time in a continued slice.
  * The suspect ones are always the lower part of the stack, for a gap makes everything suspect that is open
@@ -254,6 +256,11 @@ static void continue_slices(struct mt_spans *s, struct sp_thread *t, uint32_t up
 	}
 }
 
+static bool is_nested(const struct sp_slice *sl)
+{
+	return !sl->span && (sl->cs->how & MT_HOW_NESTED);
+}
+
 /* Takes slice i off the stack, wherever it is. */
 static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t time,
 		   enum mt_end_reason reason)
@@ -263,13 +270,19 @@ static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t
 	if (i + 1 < old && t->suspect < old && reason != MT_END_LOST)
 		s->stats.reordered++;
 	for (j = old - 1; j > i; j--)
-		emit_end(s, t, &t->stack[j], time, j < t->suspect ? MT_END_LOST : MT_END_OUTER, 0);
+		emit_end(s, t, &t->stack[j], time,
+			 j < t->suspect            ? MT_END_LOST
+			 : is_nested(&t->stack[j]) ? MT_END_LEFT
+						   : MT_END_OUTER,
+			 0);
 	emit_end(s, t, &t->stack[i], time, reason, 0);
 	slice_done(s, &t->stack[i]);
 	for (j = i + 1; j < old; j++) {
 		if (j < t->suspect) {
 			slice_done(s, &t->stack[j]);
 			s->stats.lost_ends++;
+		} else if (is_nested(&t->stack[j])) {
+			slice_done(s, &t->stack[j]);
 		} else {
 			t->stack[keep++] = t->stack[j];
 		}

@@ -127,6 +127,12 @@ void sp_process_drop(struct mt_spans *s, struct sp_process *p, uint64_t time)
 	s->nprocs--;
 	if ((p->told || p->parted) && s->sink->ops->gone)
 		sp_err(s, s->sink->ops->gone(s->sink, &p->pub, NULL, time));
+	while (p->sums) {
+		struct sp_sum *next = p->sums->next;
+
+		free(p->sums);
+		p->sums = next;
+	}
 	free(p->spans.v);
 	free(p->name);
 	free(p->cmdline);

@@ -292,10 +292,9 @@ static int add_callsite(struct find *f, const struct group *g, const struct mt_u
 			const struct mt_usdt_fields *end, uint32_t *ret)
 {
 	static const uint8_t classes[] = {
-		[MT_USDT_INSTANT] = MONTRACE_CLASS_EVENT,
-		[MT_USDT_COUNTER] = MONTRACE_CLASS_COUNTER,
-		[MT_USDT_SPAN] = MONTRACE_CLASS_SCOPE,
-		[MT_USDT_AUTO] = MONTRACE_CLASS_SCOPE,
+		[MT_USDT_INSTANT] = MONTRACE_CLASS_EVENT, [MT_USDT_COUNTER] = MONTRACE_CLASS_COUNTER,
+		[MT_USDT_SPAN] = MONTRACE_CLASS_SCOPE,    [MT_USDT_AUTO] = MONTRACE_CLASS_SCOPE,
+		[MT_USDT_WHILE] = MONTRACE_CLASS_SCOPE,
 	};
 	const struct mt_usdt_spec *s = f->set->v[f->spec];
 	struct mt_usdt_found *d = f->found;
@@ -311,6 +310,7 @@ static int add_callsite(struct find *f, const struct group *g, const struct mt_u
 	cs->id = f->first_id + d->ncallsites;
 	cs->class_ = s->key != MT_USDT_NO_ARG ? MONTRACE_CLASS_SPAN : classes[s->kind];
 	cs->level = s->level;
+	cs->how = s->how;
 	cs->flags = MONTRACE_CSF_USER; /* asked for by the user: no mode hides it */
 	*ret = d->ncallsites++;
 	return callsite_texts(f, g, fields, end, cs);

@@ -215,6 +215,10 @@ void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct
 		b.plan->salt = salt(spec);
 		b.plan->key = use(&b, fields->end ? s->end_key : s->key, 0);
 	}
+	if (s->kind == MT_USDT_WHILE) {
+		b.plan->flags |= MT_PLAN_WHILE;
+		b.plan->key = use(&b, s->while_, 0);
+	}
 	/* Where ends say what they end, those whose begin was turned away find nothing: no need to count along. */
 	if (s->ntests && span && !keyed && !mt_usdt_end_agrees(s))
 		b.plan->flags |= fields->end ? MT_PLAN_NEST_POP : MT_PLAN_NEST_PUSH;

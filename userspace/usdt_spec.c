@@ -279,7 +279,7 @@ int mt_usdt_spec_parse(const char *text, const char *where, struct mt_usdt_spec 
 	if (!s->source || !s->where)
 		goto fail;
 	s->level = MONTRACE_INFO;
-	s->key = s->end_key = MT_USDT_NO_ARG;
+	s->key = s->end_key = s->while_ = MT_USDT_NO_ARG;
 	p.start = s->source;
 	p.s = (struct mt_scan){s->source, s->source + strlen(s->source)};
 	mt_usdt_skip(&p);

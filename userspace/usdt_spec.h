@@ -6,8 +6,8 @@
  *     spec    = probes { word } [ 'if' test ]
  *     probes  = names [ '..' names ]  |  'auto:' provider
  *     names   = provider ':' name { '|' name }                     globs; behind '..' the provider may be left out
- *     word    = 'key=' arg [ '/' arg ]  |  'counter=' arg  |  'name=' ( arg | text )  |  'level=' level
- *             | '-'  |  [ field '=' ] arg  |  'end.' field '=' arg
+ *     word    = 'key=' arg [ '/' arg ]  |  'counter=' [ '+' ] arg  |  'counter=+1'  |  'name=' ( arg | text )  |  'level=' level
+ *             | 'while=' arg  |  'nested'  |  '-'  |  [ field '=' ] arg  |  'end.' field '=' arg
  *     arg     = 'arg' N [ ':' type ]
  *     type    = i8 .. i64 | u8 .. u64 | f32 | f64 | bool | hex | str | str(argN)
  *     test    = and { '||' and },  and = cmp { '&&' cmp },  cmp = 'arg' N op ( number | text )
@@ -20,7 +20,7 @@
 #define MT_USDT_NAMES 16 /* alternatives */
 #define MT_USDT_NO_ARG 0xff
 
-enum mt_usdt_kind { MT_USDT_INSTANT, MT_USDT_COUNTER, MT_USDT_SPAN, MT_USDT_AUTO };
+enum mt_usdt_kind { MT_USDT_INSTANT, MT_USDT_COUNTER, MT_USDT_SPAN, MT_USDT_AUTO, MT_USDT_WHILE };
 
 enum mt_usdt_type {
 	MT_UT_NATURAL = 0, /* as the note says */
@@ -70,6 +70,8 @@ struct mt_usdt_spec {
 	struct mt_str names[MT_USDT_NAMES], ends[MT_USDT_NAMES];
 	uint8_t nnames, nends;
 	uint8_t key, end_key; /* arguments; MT_USDT_NO_ARG: per thread */
+	uint8_t while_;       /* argument of MT_USDT_WHILE */
+	uint8_t how;          /* MT_HOW_* */
 	bool no_args;         /* no fields at all */
 	char *label;          /* template of the display name, fields in braces; NULL = by the probe */
 	uint8_t nfields;

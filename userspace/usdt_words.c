@@ -36,8 +36,9 @@ static int field(struct mt_usdt_parse *p)
 		name = mt_usdt_identifier(p);
 	}
 	if (!name.len || !mt_scan_eat(&p->s, '='))
-		return mt_usdt_bad(
-			p, at, "unknown word: FIELD=argN, key=, counter=, name=, level= or `if` are known");
+		return mt_usdt_bad(p, at,
+				   "unknown word: FIELD=argN, key=, counter=, name=, level=, while=, nested "
+				   "or `if` are known");
 	if (name.len > 64)
 		return mt_usdt_bad(p, at, "a field's name has 64 characters at most");
 	return mt_usdt_argument(p, &a) ? -EINVAL : add_field(p, at, name, &a);
@@ -90,12 +91,35 @@ static int counter(struct mt_usdt_parse *p, const char *at)
 			p, at, p->spec->kind == MT_USDT_COUNTER ? "counter= twice" : "a span is no counter");
 	if (p->spec->nfields)
 		return mt_usdt_bad(p, at, "a counter has no other fields");
+	p->spec->kind = MT_USDT_COUNTER;
+	if (mt_scan_eat(&p->s, '+'))
+		p->spec->how |= MT_HOW_SUM;
+	if ((p->spec->how & MT_HOW_SUM) && mt_usdt_keyword(p, "1")) {
+		p->spec->no_args = true;
+		return 0;
+	}
 	if (mt_usdt_argument(p, &a))
 		return -EINVAL;
 	if (a.type == MT_UT_STR || a.type == MT_UT_HEX)
 		return mt_usdt_bad(p, at, "a counter is a number");
-	p->spec->kind = MT_USDT_COUNTER;
 	return add_field(p, at, value, &a);
+}
+
+static int while_(struct mt_usdt_parse *p, const char *at)
+{
+	if (p->spec->kind != MT_USDT_INSTANT)
+		return mt_usdt_bad(p, at, "while= is for a single probe");
+	p->spec->kind = MT_USDT_WHILE;
+	p->spec->how |= MT_HOW_WHILE;
+	return mt_usdt_arg_number(p, &p->spec->while_);
+}
+
+/* A word that is no field's name. */
+static bool bare(struct mt_usdt_parse *p, const char *t)
+{
+	size_t n = strlen(t);
+
+	return ((size_t)(p->s.end - p->s.p) <= n || p->s.p[n] != '=') && mt_usdt_keyword(p, t);
 }
 
 static int level(struct mt_usdt_parse *p)
@@ -159,7 +183,19 @@ static int label_args(struct mt_usdt_parse *p, struct mt_str text, const char *a
 struct later {
 	struct mt_str label;
 	const char *at;
+	const char *nested;
 };
+
+static int set_nested(struct mt_usdt_parse *p, const char *at)
+{
+	enum mt_usdt_kind kind = p->spec->kind;
+
+	if (p->spec->key != MT_USDT_NO_ARG ||
+	    (kind != MT_USDT_SPAN && kind != MT_USDT_AUTO && kind != MT_USDT_WHILE))
+		return mt_usdt_bad(p, at, "nested is for spans without a key");
+	p->spec->how |= MT_HOW_NESTED;
+	return 0;
+}
 
 static int name(struct mt_usdt_parse *p, const char *at, struct later *l)
 {
@@ -189,6 +225,12 @@ static int word(struct mt_usdt_parse *p, struct later *l)
 		return counter(p, at);
 	if (mt_usdt_keyword(p, "name="))
 		return name(p, at, l);
+	if (mt_usdt_keyword(p, "while="))
+		return while_(p, at);
+	if (bare(p, "nested")) {
+		l->nested = at;
+		return 0;
+	}
 	if (mt_usdt_keyword(p, "level="))
 		return level(p);
 	if (mt_usdt_keyword(p, "end."))
@@ -204,7 +246,7 @@ static int word(struct mt_usdt_parse *p, struct later *l)
 
 int mt_usdt_words(struct mt_usdt_parse *p)
 {
-	struct later l = {{NULL, 0}, NULL};
+	struct later l = {{NULL, 0}, NULL, NULL};
 	int err = 0;
 
 	while (!err) {
@@ -227,5 +269,7 @@ int mt_usdt_words(struct mt_usdt_parse *p)
 		return mt_usdt_bad(p, p->start, "more than 16 fields");
 	if (!err && l.at)
 		err = set_label(p, l.label);
+	if (!err && l.nested)
+		err = set_nested(p, l.nested);
 	return err;
 }

@@ -115,6 +115,34 @@ def test_foreign_predicates(c):
     equal([o["value"] for o in rows["count"]], [10, -20], "counter")
 
 
+def test_foreign_state_and_sums(c):
+    """while=: each hit ends the span before and begins one unless it says 0; counters that add up."""
+    rows, _, tr = trace_operands(c, [
+        "op:pred while=arg0 name=\"state\" v=arg0", "op:pred name=\"hits\" counter=+1", "op:count counter=+arg0"])
+    state = rows["state"]
+    equal([o["args"]["v"] for o in state], [k - 500 for k in range(1000) if k != 500] + [499], "states")
+    need(all(a["ts"] + a["dur"] <= b["ts"] for a, b in zip(state, state[1:])), "states overlap")
+    gap = [i for i, (a, b) in enumerate(zip(state, state[1:])) if a["ts"] + a["dur"] != b["ts"]]
+    equal(gap, [499], "where no state was: at the hit that said 0")
+    equal([o["value"] for o in rows["hits"]], list(range(1, 1002)), "hits counted")
+    equal([o["value"] for o in rows["count"]], [10, -10], "sum")
+    need(" 0 stray exits" in tr.text(), tr.text())
+
+
+def test_foreign_nested(c):
+    """A span that is left by a jump ends with the one around it; without the word it would go on."""
+    for word, ends, pieces in ((" nested", {"left": 100}, 100), ("", {"continued": 100}, 200)):
+        # the ends of the jobs are on another thread: without a key they are nobody's
+        rows, _, _ = trace_operands(c, ["op:imm..count name=\"outer\" -", "op:job__start..job__done -" + word])
+        equal(len(rows["outer"]), 1, "the one around them")
+        equal(len(rows["job"]), pieces, "pieces" + word)
+        end = rows["outer"][0]["ts"] + rows["outer"][0]["dur"]
+        inside = [o for o in rows["job"] if o["ts"] < end]
+        equal({w: len([o for o in inside if o["args"].get("end") == w]) for w in ends}, ends, "ends" + word)
+        need(all(o["ts"] + o["dur"] == end for o in inside), "they do not end with the one around them")
+        os.unlink(os.path.join(c.dir, "t.pftrace"))
+
+
 def test_foreign_auto(c):
     rows, _, tr = trace_operands(c, ["auto:op"])
     equal({k: len(v) for k, v in rows.items()}, {"job": 100, "nest": 30}, "pairs by their names")

@@ -2,6 +2,99 @@
 /* The scripts of test_spans.c and what the sink is told for each; statistics that are not zero come last. */
 static const struct scenario scenarios[] = {
 	{
+		.name = "nested_scope_ends_with_the_outer",
+		.script = "begin a; begin in; begin b; end a; end b; end in;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "begin 1/1 @20 in #2 span=2 parent=1\n"
+		       "begin 1/1 @30 b #3 span=3 parent=2\n"
+		       "end 1/1 @40 b #3 span=3 outer\n"
+		       "end 1/1 @40 in #2 span=2 left\n"
+		       "end 1/1 @40 a #1 span=1 normal\n"
+		       "begin 1/1 @40 b #4 span=3 parent=2 flow=F1 continued | parent=2\n"
+		       "end 1/1 @50 b #4 span=3 normal\n"
+		       "stray=1\n"
+		       "reordered=1\n",
+	},
+	{
+		.name = "nested_scope_ends_by_itself",
+		.script = "begin in; begin in; end in; end in;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 in #1 span=1\n"
+		       "begin 1/1 @20 in #2 span=2 parent=1\n"
+		       "end 1/1 @30 in #2 span=2 normal\n"
+		       "end 1/1 @40 in #1 span=1 normal\n",
+	},
+	{
+		.name = "nested_scope_in_a_nested_one",
+		.script = "begin in; begin instate; end in; end instate;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 in #1 span=1\n"
+		       "begin 1/1 @20 instate #2 span=2 parent=1\n"
+		       "end 1/1 @30 instate #2 span=2 left\n"
+		       "end 1/1 @30 in #1 span=1 normal\n"
+		       "reordered=1\n",
+	},
+	{
+		.name = "state_ends_the_one_before",
+		.script = "begin state 1; begin in; begin state 2; begin a; end state; end state; begin "
+			  "state 3; end a;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 state #1 span=1 to=1\n"
+		       "begin 1/1 @20 in #2 span=2 parent=1\n"
+		       "end 1/1 @30 in #2 span=2 left\n"
+		       "end 1/1 @30 state #1 span=1 normal\n"
+		       "begin 1/1 @30 state #3 span=3 to=2\n"
+		       "begin 1/1 @40 a #4 span=4 parent=3\n"
+		       "end 1/1 @50 a #4 span=4 outer\n"
+		       "end 1/1 @50 state #3 span=3 normal\n"
+		       "begin 1/1 @50 a #5 span=4 parent=3 flow=F1 continued | parent=3\n"
+		       "begin 1/1 @70 state #6 span=5 parent=4 to=3\n"
+		       "end 1/1 @80 state #6 span=5 outer\n"
+		       "end 1/1 @80 a #5 span=4 normal\n"
+		       "begin 1/1 @80 state #7 span=5 parent=4 flow=F2 continued | parent=4\n"
+		       "reordered=3\n",
+	},
+	{
+		.name = "state_after_a_gap",
+		.script = "begin state 1; begin in; skip 2; begin state 2; end state;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 state #1 span=1 to=1\n"
+		       "begin 1/1 @20 in #2 span=2 parent=1\n"
+		       "lost 1/1 @30 n=2\n"
+		       "end 1/1 @30 in #2 span=2 lost\n"
+		       "end 1/1 @30 state #1 span=1 normal\n"
+		       "begin 1/1 @30 state #3 span=3 to=2\n"
+		       "end 1/1 @40 state #3 span=3 normal\n"
+		       "lost=2\n"
+		       "lostends=1\n",
+	},
+	{
+		.name = "sums_are_of_a_process",
+		.script = "counter sum 5; counter sum -7; counter hits; thread 1 2; counter sum 10; counter "
+			  "hits; "
+			  "counter fsum 0.5; counter fsum 0.25; thread 2 2; counter sum 1; counter hits;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "counter 1/1 @10 sum=5\n"
+		       "counter 1/1 @20 sum=-2\n"
+		       "counter 1/1 @30 hits=1\n"
+		       "thread 1/2 name=\n"
+		       "counter 1/2 @40 sum=8\n"
+		       "counter 1/2 @50 hits=2\n"
+		       "counter 1/2 @60 fsum=0.5\n"
+		       "counter 1/2 @70 fsum=0.75\n"
+		       "process 2 name=\n"
+		       "thread 2/2 name=\n"
+		       "counter 2/2 @80 sum=1\n"
+		       "counter 2/2 @90 hits=1\n",
+	},
+	{
 		.name = "enter_unknown_id_silent",
 		.script = "enter - 5; exit - 5; enter - 0; enter A 0;",
 		.log = "unseen=3\n"

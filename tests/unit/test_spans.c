@@ -35,6 +35,15 @@
 		}                                                                                     \
 	}
 
+/* As foreign probes may have it. */
+#define HOW(id_, class__, name_, how_, n_, ...)                                                              \
+	{                                                                                                    \
+		.id = id_, .class_ = MONTRACE_CLASS_##class__, .level = MONTRACE_INFO, .nfields = n_,        \
+		.name = name_, .target = "db", .file = "", .function = "", .how = MT_HOW_##how_, .fields = { \
+			__VA_ARGS__                                                                          \
+		}                                                                                            \
+	}
+
 /* Scopes are lower case, spans upper case. */
 static const struct mt_callsite sites[] = {
 	SITE(1, SCOPE, "a", 0, {0}),
@@ -59,6 +68,12 @@ static const struct mt_callsite sites[] = {
 	SITE(20, THREAD_NAME, "thread_name", 1, {"name", STR}),
 	SITE(21, PROCESS_NAME, "process_name", 1, {"name", STR}),
 	SITE(22, EXECUTION_ID, "execution_id", 1, {"id", STR}),
+	HOW(24, SCOPE, "in", NESTED, 0, {0}),
+	HOW(25, SCOPE, "state", WHILE, 1, {"to", I64}),
+	HOW(26, COUNTER, "sum", SUM, 1, {"value", I64}),
+	HOW(27, COUNTER, "fsum", SUM, 1, {"value", F64}),
+	HOW(28, COUNTER, "hits", SUM, 0, {0}),
+	HOW(29, SCOPE, "instate", WHILE | MT_HOW_NESTED, 0, {0}),
 	SITE(23, SPAN, "dup", 3, {"k", I64}, {"name", STR}, {"name", STR}),
 	{.id = 24,
 	 .class_ = MONTRACE_CLASS_COUNTER,

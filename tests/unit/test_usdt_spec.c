@@ -44,6 +44,19 @@ static void errors(void **state)
 		{"c:a x=arg1 counter=arg0", 11, "no other fields"},
 		{"c:a..b counter=arg0", 7, "a span is no counter"},
 		{"c:a counter=arg0:str", 4, "a counter is a number"},
+		{"c:a counter=+", 13, "an argument is expected"},
+		{"c:a counter=+2", 13, "an argument is expected"},
+		{"c:a counter=1", 12, "an argument is expected"},
+		{"c:a counter=+1 x=arg0", 15, "no other fields"},
+		{"c:a while=", 10, "an argument is expected"},
+		{"c:a..b while=arg0", 7, "for a single probe"},
+		{"c:a while=arg0 while=arg1", 15, "for a single probe"},
+		{"c:a while=arg0 counter=arg1", 15, "a span is no counter"},
+		{"c:a while=arg0 end.x=arg0", 15, "for spans"},
+		{"c:a while=arg0 key=arg0", 15, "for spans"},
+		{"c:a nested", 4, "for spans"},
+		{"c:a..b nested key=arg0", 7, "for spans without a key"},
+		{"c:a..b nestedly", 7, "unknown word"},
 		{"c:a end.x=arg0", 4, "for spans"},
 		{"c:a..b end.x", 7, "end.FIELD=argN"},
 		{"c:a..b end.x=arg0 end.x=arg1", 18, "two fields"},
@@ -175,6 +188,11 @@ static void finding(void **state)
 		{"c:one x=arg0:hex, y=arg0:f32 z=arg0:bool", "event one(x:debug* y:f64* z:bool) event@10"},
 		{"c:one counter=arg1", "counter one(value:i64) counter@10"},
 		{"c:one counter=arg1 name=\"my count\"", "counter my count(value:i64) counter@10"},
+		{"c:one counter=+arg1", "counter one(value:i64) counter@10"},
+		{"c:one counter=+1", "counter one() counter@10"},
+		{"c:two while=arg0 -", "scope two() scope_begin@20 scope_begin@30"},
+		{"c:two x=arg0 while=arg0 nested", "scope two(x:i64) scope_begin@20 scope_begin@30"},
+		{"c:two nested=arg0", "event two(nested:i64) event@20 event@30"},
 		{"c:nix", ""},
 		{"x:one", ""},
 		{"c:t*", "event two(arg0:i64) event@20 event@30"},
@@ -277,6 +295,23 @@ static void plans(void **state)
 	assert_int_equal(p->nfields, 2);
 	assert_int_equal(p->ops[p->fields[0].op].base, 10);
 	assert_int_equal(p->ops[p->fields[1].op].base, 14);
+	unlay(&l);
+	/* a begin that may be an end only; what spans are told of a callsite */
+	lay(&l, "c:one while=arg1 x=arg0 nested");
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->flags, MT_PLAN_WHILE);
+	assert_int_equal(p->ops[p->key].disp, 8);
+	assert_int_equal(p->nfields, 1);
+	assert_int_equal(l.f->callsites[0].how, MT_HOW_WHILE | MT_HOW_NESTED);
+	unlay(&l);
+	lay(&l, "c:one counter=+arg0");
+	assert_int_equal(l.f->callsites[0].how, MT_HOW_SUM);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done nested -");
+	assert_int_equal(l.f->callsites[0].how, MT_HOW_NESTED);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done -");
+	assert_int_equal(l.f->callsites[0].how, 0);
 	unlay(&l);
 	/* spans with a predicate remember what it said */
 	lay(&l, "c:req__start..req__done if arg2 > 3");
