@@ -100,5 +100,8 @@ add_library(montrace_core STATIC
   userspace/usdt_spec.c
   userspace/usdt_words.c
 )
+# Profiles of the source tree serve a program that is still where it was built.
+set_source_files_properties(userspace/usdt_profile.c PROPERTIES COMPILE_DEFINITIONS
+  "MT_SOURCE_PROFILES=\"${PROJECT_SOURCE_DIR}/profiles\";MT_BUILD_DIR=\"${PROJECT_BINARY_DIR}\"")
 target_include_directories(montrace_core SYSTEM PUBLIC ${MT_GEN})
 target_link_libraries(montrace_core PUBLIC mt_flags PkgConfig::PROTOBUF_C PkgConfig::ZLIB)

@@ -30,6 +30,4 @@ add_executable(montrace-bpf
   userspace/record_flight.c userspace/record_snapshot.c userspace/record_crash.c userspace/record_answer.c userspace/record_stacks.c
   userspace/cmd_control.c userspace/cmd_stacks.c
   ${MT_GEN}/montrace.skel.h)
-# Profiles of the source tree serve a program that is not installed.
-target_compile_definitions(montrace-bpf PRIVATE MT_SOURCE_PROFILES="${PROJECT_SOURCE_DIR}/profiles")
 target_link_libraries(montrace-bpf PRIVATE montrace_core PkgConfig::LIBBPF PkgConfig::ELF pthread)

@@ -266,6 +266,24 @@ need_build_packages() {
 	need_libbpf && need_bpftool
 }
 
+# A PostgreSQL server, for tests that run their own. Its package would make a cluster and start that: not here,
+# unless there is one already.
+need_postgresql() {
+	local conf=/etc/postgresql-common/createcluster.conf status
+
+	if ! command -v apt-get >/dev/null || [ -z "$(packages_missing postgresql)" ]; then
+		need_packages postgresql
+		return
+	fi
+	need_packages postgresql-common || return 1
+	as_root cp -p $conf $conf.montrace &&
+		as_root sed -i -e '/^#* *create_main_cluster *=/d' -e '$a create_main_cluster = false' $conf || return 1
+	need_packages postgresql
+	status=$?
+	as_root mv $conf.montrace $conf
+	return $status
+}
+
 # The sanitizer and fuzzer runtime of clang is a package of its own; its name has a version on some systems.
 need_clang_runtime() {
 	local version

@@ -273,11 +273,11 @@ void mt_usdt_profile_dirs(struct mt_profile_dirs *d)
 		slash = strrchr(exe, '/');
 		*slash = 0; /* the directory it is in */
 		add_dir(d, exe, "/../share/montrace/profiles");
-	}
 #ifdef MT_SOURCE_PROFILES
-	if (!d->n)
-		add_dir(d, MT_SOURCE_PROFILES, "");
+		if (!strcmp(exe, MT_BUILD_DIR)) /* from there only: elsewhere that path may be anybody's */
+			add_dir(d, MT_SOURCE_PROFILES, "");
 #endif
+	}
 }
 
 static int by_name(const void *a, const void *b)

@@ -102,6 +102,7 @@ profiles() {
 	for p in "$root"/profiles/*.profile; do
 		name=$(basename "$p" .profile)
 		cmp "$p" "$1/share/montrace/profiles/$name.profile" || return 1
+		[ ! -e "$root/profiles/${name%%-*}.profile" ] || name=${name%%-*} # a variant is on the same page
 		[ -s "$1/share/doc/montrace-bpf/profiles/$name.md" ] || {
 			echo "no page of $name"
 			return 1
