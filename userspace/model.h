@@ -78,7 +78,8 @@ struct mt_field_desc {
 enum mt_how {
 	MT_HOW_NESTED = 1, /* a scope that is over when one around it ends: it was left by a jump */
 	MT_HOW_WHILE = 2,  /* a scope whose begin is also the end of the one before on the thread */
-	MT_HOW_SUM = 4, /* a counter that shows the sum of its values in the process; without a value: of 1 */
+	MT_HOW_SUM = 4,    /* a counter that shows the sum of its values in the process */
+	MT_HOW_COUNT = 8,  /* with MT_HOW_SUM: it has no value, each hit is 1 */
 };
 
 /*

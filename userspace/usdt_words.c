@@ -95,6 +95,7 @@ static int counter(struct mt_usdt_parse *p, const char *at)
 	if (mt_scan_eat(&p->s, '+'))
 		p->spec->how |= MT_HOW_SUM;
 	if ((p->spec->how & MT_HOW_SUM) && mt_usdt_keyword(p, "1")) {
+		p->spec->how |= MT_HOW_COUNT;
 		p->spec->no_args = true;
 		return 0;
 	}

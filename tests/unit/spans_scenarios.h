@@ -75,6 +75,17 @@ static const struct scenario scenarios[] = {
 		       "lostends=1\n",
 	},
 	{
+		.name = "sums_are_of_a_name",
+		.script = "counter got x; counter got y; counter got x; counter sum 4; counter got y;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "counter 1/1 @10 x got=1\n"
+		       "counter 1/1 @20 y got=1\n"
+		       "counter 1/1 @30 x got=2\n"
+		       "counter 1/1 @40 sum=4\n"
+		       "counter 1/1 @50 y got=2\n",
+	},
+	{
 		.name = "sums_are_of_a_process",
 		.script = "counter sum 5; counter sum -7; counter hits; thread 1 2; counter sum 10; counter "
 			  "hits; "
