@@ -31,6 +31,7 @@ add_library(montrace_core STATIC
   userspace/recordings_view.c
   userspace/trigger.c
   userspace/trigger_parse.c
+  userspace/trigger_watch.c
   userspace/control.c
   userspace/control_client.c
   userspace/control_conn.c

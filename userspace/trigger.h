@@ -3,7 +3,7 @@
  * When to take a snapshot by itself: conditions as text, a sink that watches for them, and the rules for
  * how often.
  *
- *   span NAME > 50ms             a slice of a span took longer (also >=); ns us ms s
+ *   span NAME > 50ms             a slice of a span takes longer (also >=); ns us ms s
  *   event level >= error         (also = > !=)
  *   event NAME                   it happened
  *   event NAME FIELD OP VALUE    ... with this field; OP is = != > >= < <= or ~ (VALUE is a pattern)
@@ -29,7 +29,7 @@ int mt_trigger_parse(const char *text, struct mt_trigger **ret_trigger, size_t *
 void mt_trigger_free(struct mt_trigger *t);
 const char *mt_trigger_text(const struct mt_trigger *t); /* as given */
 
-/* The conditions one by one. end: key and begin time of the slice must be the same slice's. */
+/* The conditions one by one. */
 bool mt_trigger_wants_span(const struct mt_trigger *t, const struct mt_callsite *cs, struct mt_str name);
 bool mt_trigger_duration(const struct mt_trigger *t, uint64_t ns);
 bool mt_trigger_instant(const struct mt_trigger *t, const struct mt_instant *i);
@@ -44,8 +44,8 @@ struct mt_trigger_stats {
 };
 
 /*
- * A sink that watches. Takes over the triggers (not the array) unless it fails. max_open: 0 = 65,536.
- * Freed by its ops->free.
+ * A sink that watches. Takes over the triggers (not the array) unless it fails. max_open: 0 = 65,536. A slice that
+ * is open for too long is found by flush(), and its end then meets nothing. Freed by its ops->free.
  */
 int mt_trigger_sink_new(struct mt_trigger *const *triggers, unsigned n, uint32_t max_open, mt_trigger_cb cb,
 			void *ctx, struct mt_sink **ret_sink);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of `trigger`: trigger.c (matching, sink, policy) and trigger_parse.c (text). */
+/* Inside of `trigger`: trigger.c (matching, policy), trigger_watch.c (the sink), trigger_parse.c (text). */
 #ifndef MT_TRIGGER_INT_H
 #define MT_TRIGGER_INT_H
 

@@ -394,6 +394,93 @@ static void many_open_slices(void **state)
 	s->ops->free(s);
 }
 
+/* A hang: what is open for too long meets its condition once, the oldest first, and its end does not again. */
+static void open_for_too_long(void **state)
+{
+	static const char *const texts[] = {"event nothing", "span query > 50ns", "span sel* >= 80ns"};
+	struct mt_process p = {.name = "app"};
+	struct mt_thread t = {.process = &p, .tid = 7, .name = "work\x1b"};
+	struct mt_slice sl = {.time = 10, .cs = &query, .name = S("select 1"), .key = 3, .thread = &t};
+	struct mt_trigger_stats st;
+	struct mt_sink *s;
+	struct log log;
+
+	(void)state;
+	s = watcher(&log, 0, N_OF(texts), texts);
+	s->ops->begin(s, &sl); /* both */
+	begin(s, 15, 4, "x");  /* the first one */
+	begin(s, 20, 5, "x");
+	s->ops->flush(s, 5); /* before any of them */
+	s->ops->flush(s, 60);
+	assert_string_equal(log.text, "");
+	s->ops->flush(s, 61);
+	end(s, 62, 5, "x"); /* in time */
+	s->ops->flush(s, 65);
+	s->ops->flush(s, 66);
+	s->ops->flush(s, 89);
+	s->ops->flush(s, 90);
+	s->ops->flush(s, 1000000);
+	end(s, 2000000, 3, "select 1");
+	end(s, 2000000, 4, "x");
+	assert_string_equal(
+		log.text,
+		"@61 span query > 50ns (query is open for 0.000 ms on thread 7 work\xef\xbf\xbd)\n"
+		"@66 span query > 50ns (query is open for 0.000 ms on thread 0 ?)\n"
+		"@90 span sel* >= 80ns (query is open for 0.000 ms on thread 7 work\xef\xbf\xbd)\n");
+	mt_trigger_sink_stats(s, &st);
+	assert_int_equal(st.fired, 3);
+	assert_int_equal(st.forgotten, 0);
+	s->ops->free(s);
+}
+
+/* Against a table of what is open: ends, and looks at any time, in any order. */
+static void open_ones_against_a_model(void **state)
+{
+	static const char *const texts[] = {"span query >= 100ns", "span query > 299ns"};
+	static const uint64_t limits[] = {100, 300};
+	struct {
+		bool open, met[2];
+		uint64_t since;
+	} m[40];
+	uint64_t now = 1, seed = 42, met = 0, key, base = 0;
+	struct mt_trigger_stats st;
+	struct mt_sink *s;
+	struct log log;
+	unsigned i, k, t;
+
+	(void)state;
+	s = watcher(&log, 0, N_OF(texts), texts);
+	memset(m, 0, sizeof(m));
+	for (i = 0; i < 200000; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		k = (unsigned)(seed >> 33) % N_OF(m);
+		now += (seed >> 50) % 8;
+		key = base + k + 1;
+		if (i % 50 == 49) {
+			s->ops->flush(s, now);
+			for (k = 0; k < N_OF(m); k++)
+				for (t = 0; t < 2; t++)
+					if (m[k].open && !m[k].met[t] && now - m[k].since >= limits[t])
+						met += m[k].met[t] = true;
+		} else if (!m[k].open) {
+			begin(s, now, key, "query");
+			m[k].open = true;
+			m[k].since = now;
+			m[k].met[0] = m[k].met[1] = false;
+		} else {
+			end(s, now, key, "query");
+			m[k].open = false;
+			for (t = 0; t < 2; t++)
+				met += !m[k].met[t] && now - m[k].since >= limits[t];
+		}
+		log.text[0] = '\0';
+		mt_trigger_sink_stats(s, &st);
+		assert_int_equal(st.fired, met);
+	}
+	assert_true(met > 1000);
+	s->ops->free(s);
+}
+
 /* ---- how often ---- */
 
 static void policy_story(void **state)
@@ -447,6 +534,8 @@ int main(void)
 		cmocka_unit_test(events_by_field),
 		cmocka_unit_test(the_sink_fires),
 		cmocka_unit_test(many_open_slices),
+		cmocka_unit_test(open_for_too_long),
+		cmocka_unit_test(open_ones_against_a_model),
 		cmocka_unit_test(policy_story),
 		cmocka_unit_test(policy_without_limits),
 	};
