@@ -21,6 +21,7 @@ add_library(montrace_core STATIC
   userspace/decode.c
   userspace/flight.c
   userspace/flight_codec.c
+  userspace/flight_counter.c
   userspace/flight_dump.c
   userspace/flight_log.c
   userspace/flight_spec.c

@@ -179,7 +179,7 @@ static void check_fields(struct check *c, const struct mt_callsite *cs, const st
 }
 
 /* The thread's entry if it may be used at this time; NULL and a failure if not (S1, S3). */
-static struct known *check_thread(struct check *c, const struct mt_thread *t, uint64_t time)
+static struct known *check_who(struct check *c, const struct mt_thread *t)
 {
 	struct known *k = *find(c, t);
 
@@ -189,6 +189,15 @@ static struct known *check_thread(struct check *c, const struct mt_thread *t, ui
 	}
 	if (k->tid != t->tid || k->start != t->start || k->process != t->process || k->pid != t->process->pid)
 		fail(c, "S5: thread %u/%u changed who it is", k->pid, k->tid);
+	return k;
+}
+
+static struct known *check_thread(struct check *c, const struct mt_thread *t, uint64_t time)
+{
+	struct known *k = check_who(c, t);
+
+	if (!k)
+		return NULL;
 	if (time < k->time)
 		fail(c, "S3: time of %u/%u runs back from %" PRIu64 " to %" PRIu64, k->pid, k->tid, k->time,
 		     time);
@@ -405,7 +414,7 @@ static int check_counter(struct mt_sink *s, const struct mt_count *v)
 
 	c->calls++;
 	c->n.counters++;
-	check_thread(c, v->thread, v->time);
+	check_who(c, v->thread); /* it may be a value from before a window */
 	if (v->value.missing || v->value.type < MONTRACE_TYPE_I64 || v->value.type > MONTRACE_TYPE_F64)
 		fail(c, "counter that is no number");
 	put(c, "counter %u/%u @%" PRIu64 " ", v->thread->process->pid, v->thread->tid, v->time);

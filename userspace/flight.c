@@ -6,7 +6,7 @@
  * events, bytes) is full. A trace that starts in the middle would lack the begins of slices that are open
  * there, and nothing could nest. So a begin that leaves the ring moves to a table of open slices, one stack
  * for each thread, and goes from there when its end leaves the ring as well. Replay: for each thread the
- * stack, outermost first, then the ring in order. That is a valid stream of sink calls, whatever the cut.
+ * stack, outermost first, then the ring in order. In the same way the last value of a counter that leaves is kept. That is a valid stream of sink calls, whatever the cut.
  *
  * Invariants
  *  F1  Memory is taken at the start and never grows; no call allocates but mt_flight_dump.
@@ -23,8 +23,7 @@
  *  log: instant@3, end B@4, begin C@5; table: A@1, B@2. A dump at 6 gives: begin A@1, begin B@2, instant@3,
  *  end B@4, begin C@5, and then end C@6, end A@6 with MT_END_DETACH.
  *
- * Not done here: the values that counters had before the window; names that processes and threads had
- * earlier than now; writing to disk.
+ * Not done here: names that processes and threads had earlier than now; writing to disk.
  */
 #include "flight_int.h"
 
@@ -313,7 +312,6 @@ int mt_flight_new(const struct mt_flight_spec *spec, struct mt_sink **ret_sink)
 	f->sink.ops = &flight_ops;
 	f->spec = *spec;
 	f->cap = spec->bytes;
-	f->oldest_at = UINT64_MAX;
 	f->max_record = f->cap / 4 - 8 < FL_SCRATCH ? (uint32_t)(f->cap / 4 - 8) : FL_SCRATCH;
 	f->log = malloc(f->cap);
 	f->scratch = malloc(FL_SCRATCH);

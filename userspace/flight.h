@@ -66,6 +66,8 @@ struct mt_flight_stats {
 	uint64_t open;               /* slices kept because they were open when the window began */
 	uint64_t open_lost;          /* of these, not kept: table full */
 	uint64_t open_bare;          /* of these, kept without values: no room */
+	uint64_t counters;           /* counters with a value from before the window */
+	uint64_t counters_lost;      /* such values not kept: table full */
 	uint64_t threads, processes; /* in the tables now, gone ones included */
 	uint64_t memory;             /* bytes taken, all in all; constant */
 };

@@ -29,16 +29,12 @@ struct dthread {
 	uint32_t depth, cap;
 };
 
-struct dprocess {
-	struct mt_process pub;
-};
-
 struct dump {
 	struct flight *f;
 	struct mt_sink *into;
 	int err;
 	uint64_t from, now;
-	struct dprocess *processes;
+	struct mt_process *processes;
 	struct dthread *threads;
 	uint32_t nprocesses, nthreads;
 	uint8_t *data;  /* FL_SCRATCH: data of an open slice */
@@ -85,25 +81,25 @@ static struct mt_str read_name(struct dump *d, uint8_t flags, const struct mt_ca
 
 /* ---- copies ---- */
 
-static struct dprocess *copy_process(struct dump *d, struct fl_process *p)
+static struct mt_process *copy_process(struct dump *d, struct fl_process *p)
 {
-	struct dprocess *c;
+	struct mt_process *c;
 
 	if (p->copy)
 		return &d->processes[p->copy - 1];
 	c = &d->processes[d->nprocesses++];
 	p->copy = d->nprocesses;
-	c->pub = (struct mt_process){.pid = p->pid,
-				     .ppid = p->ppid,
-				     .uid = p->uid,
-				     .start = p->start,
-				     .name = p->name,
-				     .name_given = p->name_given,
-				     .cmdline = p->cmdline,
-				     .execution_id = p->execution_id,
-				     .end_reason = p->live ? MT_END_DETACH : p->end_reason,
-				     .exit_status = p->exit_status};
-	TELL(d, process, &c->pub, d->from);
+	*c = (struct mt_process){.pid = p->pid,
+				 .ppid = p->ppid,
+				 .uid = p->uid,
+				 .start = p->start,
+				 .name = p->name,
+				 .name_given = p->name_given,
+				 .cmdline = p->cmdline,
+				 .execution_id = p->execution_id,
+				 .end_reason = p->live ? MT_END_DETACH : p->end_reason,
+				 .exit_status = p->exit_status};
+	TELL(d, process, c, d->from);
 	return c;
 }
 
@@ -112,10 +108,28 @@ static void copy_thread(struct dump *d, struct fl_thread *t)
 	struct dthread *c = &d->threads[d->nthreads++];
 
 	t->copy = d->nthreads;
-	c->pub = (struct mt_thread){.process = &copy_process(d, &d->f->processes[t->proc])->pub,
+	d->f->processes[t->proc].thread = t->copy;
+	c->pub = (struct mt_thread){.process = copy_process(d, &d->f->processes[t->proc]),
 				    .tid = t->tid,
 				    .start = t->start,
 				    .name = t->name};
+	TELL(d, thread, &c->pub, d->from);
+}
+
+/*
+ * A counter needs a thread that tells of it. Any will do; of a process that has none in the table it is the first one,
+ * without name.
+ */
+static void thread_for_counters(struct dump *d, struct fl_process *p)
+{
+	struct dthread *c;
+
+	if (!p->used || !p->copy || !p->counters || p->thread)
+		return;
+	c = &d->threads[d->nthreads++];
+	p->thread = d->nthreads;
+	c->pub = (struct mt_thread){
+		.process = &d->processes[p->copy - 1], .tid = p->pid, .start = p->start, .name = ""};
 	TELL(d, thread, &c->pub, d->from);
 }
 
@@ -126,13 +140,13 @@ static int make_copies(struct dump *d)
 	uint32_t i;
 
 	d->processes = calloc(f->stats.processes + 1, sizeof(*d->processes));
-	d->threads = calloc(f->stats.threads + 1, sizeof(*d->threads));
+	d->threads = calloc(f->stats.threads + f->stats.processes + 1, sizeof(*d->threads));
 	d->data = malloc(FL_SCRATCH);
 	d->composed = malloc(COMPOSED_MAX);
 	if (!d->processes || !d->threads || !d->data || !d->composed)
 		return -ENOMEM;
 	for (i = 0; i < f->max_processes; i++) {
-		f->processes[i].copy = 0;
+		f->processes[i].copy = f->processes[i].thread = 0;
 		if (f->processes[i].used && f->processes[i].live)
 			copy_process(d, &f->processes[i]);
 	}
@@ -141,6 +155,14 @@ static int make_copies(struct dump *d)
 		if (f->threads[i].used && (f->threads[i].refs || f->threads[i].base))
 			copy_thread(d, &f->threads[i]);
 	}
+	for (i = 0; i < f->max_threads && f->stats.counters; i++) {
+		const struct fl_process *p = &f->processes[f->threads[i].proc];
+
+		if (f->threads[i].used && p->copy && p->counters && !p->thread)
+			copy_thread(d, &f->threads[i]);
+	}
+	for (i = 0; i < f->max_processes; i++)
+		thread_for_counters(d, &f->processes[i]);
 	return 0;
 }
 
@@ -266,6 +288,29 @@ static void tell_open(struct dump *d, struct dthread *c, uint32_t base)
 	free(order);
 }
 
+/* Values from before the window. */
+static void tell_counters(struct dump *d)
+{
+	struct flight *f = d->f;
+	uint32_t i, n;
+
+	for (i = 0; i < f->max_processes; i++) {
+		const struct fl_process *p = &f->processes[i];
+
+		if (!p->used || !p->copy)
+			continue;
+		for (n = p->counters; n; n = f->counters[n - 1].sibling) {
+			const struct fl_counter *c = &f->counters[n - 1];
+			const struct mt_count m = {.thread = &d->threads[p->thread - 1].pub,
+						   .time = c->time,
+						   .cs = c->cs,
+						   .value = {.type = c->type, .u = c->bits}};
+
+			TELL(d, counter, &m);
+		}
+	}
+}
+
 /* ---- records ---- */
 
 static void tell_instant(struct dump *d, struct dthread *c, const struct fl_head *h, uint64_t time,
@@ -310,7 +355,7 @@ static void tell_lost(struct dump *d, struct dthread *c, struct fl_rec *rec)
 		struct fl_process *p = &d->f->processes[n - 1];
 
 		if (mt_unpack_u64(&rec->body) == p->gen && p->used && p->copy)
-			l.process = &d->processes[p->copy - 1].pub;
+			l.process = &d->processes[p->copy - 1];
 	}
 	if (c) {
 		l.process = c->pub.process;
@@ -375,6 +420,11 @@ static void tell_window(struct dump *d)
 	snprintf(text, sizeof(text), "window starts here: older events have left (limit: %s of %s)",
 		 limits[f->cut_by], mt_flight_spec_text(&f->spec, spec));
 	TELL(d, mark, d->from, text_of(text));
+	if (!f->missing)
+		return;
+	snprintf(text, sizeof(text), "%" PRIu64 " slices that were open here are not shown: no room for more",
+		 f->missing);
+	TELL(d, mark, d->from, text_of(text));
 }
 
 static void tell_skipped(struct dump *d)
@@ -402,7 +452,7 @@ static void finish(struct dump *d)
 	for (i = 0; i < d->nthreads; i++)
 		TELL(d, gone, NULL, &d->threads[i].pub, d->now);
 	for (i = 0; i < d->nprocesses; i++)
-		TELL(d, gone, &d->processes[i].pub, NULL, d->now);
+		TELL(d, gone, &d->processes[i], NULL, d->now);
 	free(d->threads);
 	free(d->processes);
 	free(d->data);
@@ -435,6 +485,7 @@ int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt
 	note(d, make_copies(d));
 	if (!d->err) {
 		tell_window(d);
+		tell_counters(d);
 		for (i = 0; i < f->max_threads; i++)
 			if (f->threads[i].used && f->threads[i].copy)
 				tell_open(d, &d->threads[f->threads[i].copy - 1], f->threads[i].base);

@@ -5,6 +5,7 @@
  *   flight.c         sink calls -> records
  *   flight_log.c     the byte ring: append, evict, walk
  *   flight_table.c   processes, threads, open slices, blocks for their data
+ *   flight_counter.c values of counters when the window began
  *   flight_dump.c    replay
  *   flight_spec.c    limits as text
  */
@@ -49,7 +50,8 @@ struct fl_thread {
 	uint32_t tid;
 	uint64_t start;
 	struct fl_link gone;
-	uint32_t base; /* innermost slice that was open when the window began: index + 1 in open[] */
+	uint32_t base;    /* innermost slice that was open when the window began: index + 1 in open[] */
+	uint32_t missing; /* of those: that found no room */
 	bool used, live;
 	uint32_t copy; /* dump: number of its copy + 1 */
 	char name[FL_NAME];
@@ -66,6 +68,8 @@ struct fl_process {
 	bool used, live;
 	bool name_given;
 	uint32_t copy;
+	uint32_t counters; /* index + 1, chained by sibling */
+	uint32_t thread;   /* dump: one of its threads, index + 1 */
 	char name[FL_PNAME], cmdline[FL_CMDLINE], execution_id[FL_PNAME];
 };
 
@@ -81,6 +85,15 @@ struct fl_open {
 	bool bare;     /* data did not fit */
 };
 
+/* The last value that has left the log. Numbers are index + 1. */
+struct fl_counter {
+	const struct mt_callsite *cs;
+	uint64_t time, bits;
+	uint32_t proc; /* index */
+	uint32_t hash_next, sibling;
+	uint8_t type;
+};
+
 struct fl_block {
 	uint32_t next; /* + 1 */
 	uint8_t bytes[FL_BLOCK];
@@ -94,36 +107,6 @@ struct fl_free {
 
 enum fl_limit { FL_BY_NOTHING, FL_BY_TIME, FL_BY_EVENTS, FL_BY_BYTES };
 
-struct flight {
-	struct mt_sink sink;
-	struct mt_flight_spec spec;
-	struct mt_flight_stats stats;
-	/* the log: offsets only grow, % cap is the place */
-	uint8_t *log;
-	uint64_t cap, head, tail;
-	uint32_t max_record;
-	uint64_t count;
-	struct fl_delta at_head, at_tail; /* what the first record, and the next one, differ from */
-	uint64_t oldest, oldest_at;       /* time of the record at head, and which that was */
-	uint64_t latest;                  /* newest time of all */
-	enum fl_limit cut_by;             /* why the last one left that did */
-	uint64_t skipped_at;              /* when something was last skipped */
-	uint64_t skipped_now;
-	/* tables */
-	uint32_t max_threads, max_processes, max_open, max_blocks;
-	struct fl_thread *threads;
-	struct fl_process *processes;
-	struct fl_open *open;
-	struct fl_block *blocks;
-	struct fl_free free_threads, free_processes;
-	uint32_t free_open, free_block; /* chains, + 1 */
-	uint32_t blocks_left;
-	struct fl_link gone_threads, gone_processes; /* prev = last, next = first */
-	uint8_t *scratch;                            /* FL_SCRATCH, for the record being made or read */
-};
-
-/* ---- flight_log.c ---- */
-
 /* A record as found: who, when, and the rest still packed. */
 struct fl_rec {
 	enum fl_kind kind;
@@ -132,6 +115,49 @@ struct fl_rec {
 	uint64_t time;
 	struct mt_unpack body;
 };
+
+/* The record at head, if it was looked at. */
+struct fl_first {
+	bool known;
+	struct fl_rec rec;
+	uint64_t end;          /* offset behind it */
+	struct fl_delta after; /* what the next one differs from, but for what rec.body says */
+};
+
+struct flight {
+	struct mt_sink sink;
+	struct mt_flight_spec spec;
+	struct mt_flight_stats stats;
+	/* the log: offsets only grow */
+	uint8_t *log;
+	uint64_t cap, head, tail;
+	uint64_t lap; /* offset of the start of the memory, for the tail: a multiple of cap */
+	struct fl_first first;
+	uint32_t max_record;
+	uint64_t count;
+	struct fl_delta at_head, at_tail; /* what the first record, and the next one, differ from */
+	uint64_t latest;                  /* newest time of all */
+	enum fl_limit cut_by;             /* why the last one left that did */
+	uint64_t skipped_at;              /* when something was last skipped */
+	uint64_t skipped_now;
+	/* tables */
+	uint32_t max_threads, max_processes, max_open, max_blocks, max_counters;
+	struct fl_thread *threads;
+	struct fl_process *processes;
+	struct fl_open *open;
+	struct fl_block *blocks;
+	struct fl_counter *counters;
+	uint32_t *counter_buckets;
+	uint32_t free_counter; /* chained by hash_next */
+	uint64_t missing;      /* slices open when the window began that found no room */
+	struct fl_free free_threads, free_processes;
+	uint32_t free_open, free_block; /* chains, + 1 */
+	uint32_t blocks_left;
+	struct fl_link gone_threads, gone_processes; /* prev = last, next = first */
+	uint8_t *scratch;                            /* FL_SCRATCH, for the record being made or read */
+};
+
+/* ---- flight_log.c ---- */
 
 /* Begins a record in scratch: head written, at_tail not changed before fl_log_append. */
 void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t,
@@ -182,5 +208,14 @@ void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h
 void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key);
 /* Puts data of o together; dst takes FL_SCRATCH. */
 void fl_open_data(const struct flight *f, const struct fl_open *o, uint8_t *dst);
+
+/* ---- flight_counter.c ---- */
+
+int fl_counters_new(struct flight *f);
+void fl_counters_free(struct flight *f);
+/* A record of a counter leaves the log. */
+void fl_counter_keep(struct flight *f, const struct fl_thread *t, struct fl_rec *rec);
+/* Those of a process, whose slot is given back. */
+void fl_counters_drop(struct flight *f, uint32_t proc);
 
 #endif

@@ -4,7 +4,8 @@
  * 0 says that the next one is at the start. head and tail only grow.
  *
  * A record leaves at the head. A begin that leaves goes to the open slices, an end that leaves takes it
- * away from there: so the open slices are always exactly those that were open when the window begins.
+ * away from there: so the open slices are always exactly those that were open when the window begins. A
+ * counter's value that leaves is kept until the next one of that counter leaves.
  */
 #include <string.h>
 
@@ -28,10 +29,15 @@ void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const 
 	mt_pack_i64(w, diff(time, f->at_tail.time));
 }
 
-/* Length at the place of offset pos and how many bytes it takes; 0: go on at the start of the memory. */
-static uint32_t length_at(const struct flight *f, uint64_t pos, uint32_t *ret_head)
+/* Place of an offset in the memory: all from head to tail are in the lap of the tail, or the one before. */
+static inline uint64_t place(const struct flight *f, uint64_t pos)
 {
-	uint64_t at = pos % f->cap;
+	return pos >= f->lap ? pos - f->lap : pos + f->cap - f->lap;
+}
+
+/* Length at a place and how many bytes it takes; 0: go on at the start of the memory. */
+static inline uint32_t length_at(const struct flight *f, uint64_t at, uint32_t *ret_head)
+{
 	struct mt_unpack r = {.p = f->log + at, .end = f->log + f->cap};
 	uint64_t len = mt_unpack_u64(&r);
 
@@ -42,16 +48,18 @@ static uint32_t length_at(const struct flight *f, uint64_t pos, uint32_t *ret_he
 bool fl_log_next(const struct flight *f, uint64_t *pos, struct fl_delta *d, struct fl_rec *ret_rec)
 {
 	uint32_t len, head;
-	uint64_t n;
+	uint64_t n, at;
 
 	if (*pos == f->tail)
 		return false;
-	len = length_at(f, *pos, &head);
+	at = place(f, *pos);
+	len = length_at(f, at, &head);
 	if (!len) {
-		*pos += f->cap - *pos % f->cap;
-		len = length_at(f, *pos, &head);
+		*pos += f->cap - at;
+		at = 0;
+		len = length_at(f, at, &head);
 	}
-	ret_rec->body.p = f->log + *pos % f->cap + head;
+	ret_rec->body.p = f->log + at + head;
 	ret_rec->body.end = ret_rec->body.p + len;
 	ret_rec->body.bad = false;
 	*pos += head + len;
@@ -105,23 +113,41 @@ void fl_read_end(struct mt_unpack *r, struct fl_delta *d, struct fl_tail *ret_ta
 	ret_tail->exit_status = ret_tail->reason == MT_END_PROCESS ? (uint32_t)mt_unpack_u64(r) : 0;
 }
 
+/* Looks at the oldest record, once for each. Only if there is one. */
+static inline void look(struct flight *f)
+{
+	struct fl_first *o = &f->first;
+
+	if (o->known)
+		return;
+	o->known = true;
+	o->end = f->head;
+	o->after = f->at_head;
+	fl_log_next(f, &o->end, &o->after, &o->rec);
+}
+
 static void evict(struct flight *f, enum fl_limit why)
 {
-	struct fl_rec rec;
+	struct fl_first *o = &f->first;
 	struct fl_thread *t;
 	struct fl_head h;
 	struct fl_tail e;
 
-	if (!fl_log_next(f, &f->head, &f->at_head, &rec))
-		return;
-	t = fl_thread_at(f, &rec);
-	if (rec.kind == FL_BEGIN) {
-		fl_read_begin(&rec.body, &f->at_head, &h);
+	look(f);
+	f->head = o->end;
+	f->at_head = o->after;
+	o->known = false;
+	t = fl_thread_at(f, &o->rec);
+	if (o->rec.kind == FL_BEGIN) {
+		fl_read_begin(&o->rec.body, &f->at_head, &h);
 		if (t)
-			fl_open_push(f, t, &h, rec.time, rec.body.p, (size_t)(rec.body.end - rec.body.p));
-	} else if (rec.kind == FL_END && t) {
-		fl_read_end(&rec.body, &f->at_head, &e);
+			fl_open_push(f, t, &h, o->rec.time, o->rec.body.p,
+				     (size_t)(o->rec.body.end - o->rec.body.p));
+	} else if (o->rec.kind == FL_END && t) {
+		fl_read_end(&o->rec.body, &f->at_head, &e);
 		fl_open_pop(f, t, e.key);
+	} else if (o->rec.kind == FL_COUNTER && t) {
+		fl_counter_keep(f, t, &o->rec);
 	}
 	if (t)
 		fl_thread_unref(f, t);
@@ -130,31 +156,14 @@ static void evict(struct flight *f, enum fl_limit why)
 	f->cut_by = why;
 }
 
-/* Time of the oldest record, looked up once for each. Only if there is one. */
-static uint64_t oldest(struct flight *f)
-{
-	struct fl_delta d = f->at_head;
-	uint64_t pos = f->head;
-	struct fl_rec rec;
-
-	if (f->oldest_at != f->head) {
-		fl_log_next(f, &pos, &d, &rec);
-		f->oldest = rec.time;
-		f->oldest_at = f->head;
-	}
-	return f->oldest;
-}
-
 void fl_log_expire(struct flight *f, uint64_t now)
 {
 	if (now > f->latest)
 		f->latest = now;
-	while (f->count) {
-		uint64_t time = oldest(f);
-
-		if (time > f->latest || f->latest - time <= f->spec.time_ns)
+	for (; f->count; evict(f, FL_BY_TIME)) {
+		look(f);
+		if (f->first.rec.time > f->latest || f->latest - f->first.rec.time <= f->spec.time_ns)
 			break;
-		evict(f, FL_BY_TIME);
 	}
 }
 
@@ -162,23 +171,27 @@ void fl_log_append(struct flight *f, struct mt_pack *w, const struct fl_thread *
 {
 	uint8_t head[HEAD_MAX];
 	struct mt_pack h = {.p = head, .cap = sizeof(head)};
-	uint64_t need, skip;
+	uint64_t need, skip, at = f->tail - f->lap;
 
 	mt_pack_u64(&h, w->len);
 	need = h.len + w->len;
 	fl_log_expire(f, d->time);
 	while (f->count >= f->spec.events)
 		evict(f, FL_BY_EVENTS);
-	skip = f->cap - f->tail % f->cap;
-	skip = skip < need ? skip : 0;
+	skip = f->cap - at < need ? f->cap - at : 0;
 	while (f->tail + skip + need - f->head > f->cap)
 		evict(f, FL_BY_BYTES);
-	if (skip)
-		f->log[f->tail % f->cap] = 0;
-	f->tail += skip;
-	memcpy(f->log + f->tail % f->cap, head, h.len);
-	memcpy(f->log + f->tail % f->cap + h.len, w->p, w->len);
+	if (skip) {
+		f->log[at] = 0;
+		at = 0;
+		f->lap += f->cap;
+		f->tail = f->lap;
+	}
+	memcpy(f->log + at, head, h.len);
+	memcpy(f->log + at + h.len, w->p, w->len);
 	f->tail += need;
+	if (f->tail == f->lap + f->cap)
+		f->lap = f->tail;
 	f->at_tail = *d;
 	f->count++;
 	if (t)

@@ -41,7 +41,8 @@ int fl_tables_new(struct flight *f)
 	f->open = calloc(f->max_open, sizeof(*f->open));
 	f->blocks = calloc(f->max_blocks, sizeof(*f->blocks));
 	if (!f->threads || !f->processes || !f->open || !f->blocks ||
-	    !free_init(&f->free_threads, f->max_threads) || !free_init(&f->free_processes, f->max_processes))
+	    !free_init(&f->free_threads, f->max_threads) ||
+	    !free_init(&f->free_processes, f->max_processes) || fl_counters_new(f) < 0)
 		return -ENOMEM;
 	for (i = 0; i < f->max_open; i++)
 		f->open[i].below = i + 1 < f->max_open ? i + 2 : 0;
@@ -65,6 +66,7 @@ void fl_tables_free(struct flight *f)
 	free(f->blocks);
 	free(f->free_threads.v);
 	free(f->free_processes.v);
+	fl_counters_free(f);
 }
 
 static void keep_text(char *dst, size_t cap, const char *src)
@@ -149,6 +151,8 @@ void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h
 
 	if (!n) {
 		f->stats.open_lost++;
+		f->missing++;
+		t->missing++;
 		return;
 	}
 	o = &f->open[n - 1];
@@ -171,8 +175,11 @@ void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key)
 	uint32_t n = t->base;
 
 	/* Another key: the begin found no slot. */
-	if (!n || f->open[n - 1].key != key)
+	if (!n || f->open[n - 1].key != key) {
+		f->missing -= t->missing > 0;
+		t->missing -= t->missing > 0;
 		return;
+	}
 	t->base = f->open[n - 1].below;
 	open_free(f, n);
 }
@@ -198,6 +205,7 @@ static void process_free(struct flight *f, uint32_t i)
 
 	if (!p->live)
 		LIST_DEL(f->gone_processes, PROCESS_LINK, i + 1);
+	fl_counters_drop(f, i);
 	p->used = false;
 	p->gen++;
 	f->free_processes.v[f->free_processes.n++] = i;
@@ -218,6 +226,7 @@ static void thread_free(struct flight *f, uint32_t i)
 		t->base = f->open[n - 1].below;
 		open_free(f, n);
 	}
+	f->missing -= t->missing;
 	t->used = false;
 	t->gen++;
 	f->free_threads.v[f->free_threads.n++] = i;

@@ -218,6 +218,7 @@ int mt_recorder_watch_new(struct mt_recorder *m, struct mt_sink **ret_sink)
 	if (!w)
 		return -ENOMEM;
 	w->sink.ops = &watch_ops;
+	w->sink.ignores = MT_IGNORES_ENDS;
 	w->m = m;
 	w->end = &w->first;
 	*ret_sink = &w->sink;

@@ -283,6 +283,7 @@ int mt_recordings_new(const struct mt_recordings_opts *opts, struct mt_sink **re
 	if (!r)
 		return -ENOMEM;
 	r->sink.ops = &recordings_ops;
+	r->sink.ignores = MT_IGNORES_EVENTS; /* while no span belongs to a recording */
 	r->opts = (struct mt_recordings_opts){
 		.max_capacity = or_default(opts->max_capacity, 4096),
 		.default_capacity = or_default(opts->default_capacity, 64),

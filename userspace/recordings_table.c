@@ -68,7 +68,8 @@ void rc_span_drop(struct recordings *r, struct rc_span *e)
 		e->rec->root = NULL;
 	else
 		lru_del(r, e);
-	r->stats.spans--;
+	if (--r->stats.spans == 0)
+		r->sink.ignores = MT_IGNORES_EVENTS;
 	free(e);
 }
 
@@ -101,6 +102,7 @@ struct rc_span *rc_span_add(struct recordings *r, struct rc_rec *rec, uint64_t s
 	else
 		lru_add(r, e);
 	r->stats.spans++;
+	r->sink.ignores = 0;
 	return e;
 }
 

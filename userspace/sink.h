@@ -8,7 +8,8 @@
  * Invariants that every caller of these functions keeps (tests/check_sink.[ch] checks them):
  *  S1  process() comes before thread() of that process, thread() before anything on that thread.
  *  S2  on one thread begin() and end() match like brackets: end() names the innermost open slice.
- *  S3  on one thread time never decreases, over begin, end, instant and lost.
+ *  S3  on one thread time never decreases, over begin, end, instant and lost (a counter's value may be older: what it
+ *      was when a window began).
  *  S4  every slice begun is ended before free(), with a reason.
  *  S5  what the structs point to is valid during the call only, except struct mt_process and
  *      struct mt_thread themselves: these stay valid, at the same address, until gone() was called
@@ -178,8 +179,15 @@ struct mt_sink_ops {
 	int (*mark)(struct mt_sink *s, uint64_t time, struct mt_str text);
 };
 
+/* What need not be told to a sink for now. It changes that itself, and stands it if it is told all the same. */
+enum mt_sink_ignores {
+	MT_IGNORES_EVENTS = 1, /* begin, end, instant; but not those of MONTRACE_CLASS_RECORDING */
+	MT_IGNORES_ENDS = 2,   /* end, but for MT_END_PROCESS */
+};
+
 struct mt_sink {
 	const struct mt_sink_ops *ops;
+	uint32_t ignores;
 };
 
 #endif

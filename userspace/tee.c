@@ -71,65 +71,71 @@ static void swap_out(struct swap *w, unsigned i)
 	}
 }
 
-/* Calls slot `op` of every sink that has it; proc and thr: what the call is about. */
-#define TEE_CALL(s, proc, thr, op, ...)                                         \
-	do {                                                                    \
-		struct tee *tee_ = (struct tee *)(s);                           \
-		struct swap w_;                                                 \
-		unsigned i_;                                                    \
-		int err_ = 0, rc_;                                              \
-		if (!swap_init(&w_, proc, thr))                                 \
-			return -ENOMEM;                                         \
-		for (i_ = 0; i_ < tee_->n; i_++) {                              \
-			if (!tee_->to[i_]->ops->op)                             \
-				continue;                                       \
-			swap_in(&w_, i_);                                       \
-			rc_ = tee_->to[i_]->ops->op(tee_->to[i_], __VA_ARGS__); \
-			swap_out(&w_, i_);                                      \
-			if (rc_ < 0 && err_ == 0)                               \
-				err_ = rc_;                                     \
-		}                                                               \
-		return err_;                                                    \
+/* Calls slot `op` of every sink that has it and does not ignore it; proc and thr: what the call is about. */
+#define TEE_CALL(s, ignored, proc, thr, op, ...)                                           \
+	do {                                                                               \
+		struct tee *tee_ = (struct tee *)(s);                                      \
+		struct swap w_;                                                            \
+		unsigned i_;                                                               \
+		int err_ = 0, rc_;                                                         \
+		if (!swap_init(&w_, proc, thr))                                            \
+			return -ENOMEM;                                                    \
+		for (i_ = 0; i_ < tee_->n; i_++) {                                         \
+			if (!tee_->to[i_]->ops->op || (tee_->to[i_]->ignores & (ignored))) \
+				continue;                                                  \
+			swap_in(&w_, i_);                                                  \
+			rc_ = tee_->to[i_]->ops->op(tee_->to[i_], __VA_ARGS__);            \
+			swap_out(&w_, i_);                                                 \
+			if (rc_ < 0 && err_ == 0)                                          \
+				err_ = rc_;                                                \
+		}                                                                          \
+		return err_;                                                               \
 	} while (0)
 
 static int tee_process(struct mt_sink *s, struct mt_process *p, uint64_t time)
 {
 	if (!row_make(&p->sink_data))
 		return -ENOMEM;
-	TEE_CALL(s, p, NULL, process, p, time);
+	TEE_CALL(s, 0, p, NULL, process, p, time);
 }
 
 static int tee_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time)
 {
 	if (!t->process->sink_data || !row_make(&t->sink_data))
 		return -ENOMEM;
-	TEE_CALL(s, NULL, t, thread, t, time);
+	TEE_CALL(s, 0, NULL, t, thread, t, time);
+}
+
+static uint32_t ignores(const struct mt_callsite *cs)
+{
+	return cs && cs->class_ == MONTRACE_CLASS_RECORDING ? 0 : MT_IGNORES_EVENTS;
 }
 
 static int tee_begin(struct mt_sink *s, const struct mt_slice *sl)
 {
-	TEE_CALL(s, NULL, sl->thread, begin, sl);
+	TEE_CALL(s, ignores(sl->cs), NULL, sl->thread, begin, sl);
 }
 
 static int tee_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
-	TEE_CALL(s, NULL, e->thread, end, e);
+	TEE_CALL(s, ignores(e->cs) | (e->reason == MT_END_PROCESS ? 0 : MT_IGNORES_ENDS), NULL, e->thread,
+		 end, e);
 }
 
 static int tee_instant(struct mt_sink *s, const struct mt_instant *i)
 {
-	TEE_CALL(s, NULL, i->thread, instant, i);
+	TEE_CALL(s, ignores(i->cs), NULL, i->thread, instant, i);
 }
 
 static int tee_counter(struct mt_sink *s, const struct mt_count *c)
 {
-	TEE_CALL(s, NULL, c->thread, counter, c);
+	TEE_CALL(s, 0, NULL, c->thread, counter, c);
 }
 
 /* A loss may name a process without thread, or nothing. */
 static int tee_lost(struct mt_sink *s, const struct mt_loss *l)
 {
-	TEE_CALL(s, l->process, l->thread, lost, l);
+	TEE_CALL(s, 0, l->process, l->thread, lost, l);
 }
 
 /* One that is between two files has no row, but its end and the ends of its spans are told (sink.h). */
@@ -144,7 +150,7 @@ static bool parted_in(struct mt_process *p, struct row *none)
 
 static int tee_gone_all(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
-	TEE_CALL(s, p, t, gone, p, t, time);
+	TEE_CALL(s, 0, p, t, gone, p, t, time);
 }
 
 static int tee_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
@@ -165,17 +171,17 @@ static int tee_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t
 
 static int tee_flush(struct mt_sink *s, uint64_t now)
 {
-	TEE_CALL(s, NULL, NULL, flush, now);
+	TEE_CALL(s, 0, NULL, NULL, flush, now);
 }
 
 static int tee_span_new(struct mt_sink *s, const struct mt_span_new *n)
 {
-	TEE_CALL(s, n->process, NULL, span_new, n);
+	TEE_CALL(s, 0, n->process, NULL, span_new, n);
 }
 
 static int tee_span_close_all(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
 {
-	TEE_CALL(s, p, NULL, span_close, p, span, time);
+	TEE_CALL(s, 0, p, NULL, span_close, p, span, time);
 }
 
 static int tee_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
@@ -191,7 +197,7 @@ static int tee_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span
 
 static int tee_mark(struct mt_sink *s, uint64_t time, struct mt_str text)
 {
-	TEE_CALL(s, NULL, NULL, mark, time, text);
+	TEE_CALL(s, 0, NULL, NULL, mark, time, text);
 }
 
 static int tee_free(struct mt_sink *s)

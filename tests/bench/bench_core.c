@@ -5,7 +5,8 @@
  *   bench_core [SPANS]        default 1,000,000
  *
  * Part 1 drives the sink alone: the same spans in several shapes (fields, names, compression).
- * Part 2 makes ring records as the BPF side does and takes them through decode, spans and pftrace.
+ * Part 2 makes ring records as the BPF side does and takes them through decode, spans and pftrace, or a flight
+ * recorder whose window is full most of the time.
  * Spans: 8 threads, 20 callsites, one integer field, about 10 us long. Best of 5 runs; bytes are those
  * of the whole file divided by the spans.
  */
@@ -19,6 +20,7 @@
 #include <linux/types.h>
 
 #include "decode.h"
+#include "flight.h"
 #include "pftrace.h"
 #include "spans.h"
 #include "wire.h"
@@ -269,10 +271,12 @@ enum depth {
 	DECODE,
 	DECODE_SPANS,
 	DECODE_SPANS_PFTRACE,
+	DECODE_SPANS_FLIGHT,
 	NDEPTHS,
 };
 
-static const char *const depth_names[NDEPTHS] = {"decode", "decode, spans", "decode, spans, pftrace"};
+static const char *const depth_names[NDEPTHS] = {"decode", "decode, spans", "decode, spans, pftrace",
+						 "decode, spans, flight"};
 
 static const struct mt_sink_ops no_ops;
 
@@ -302,6 +306,9 @@ static void chain_make(struct chain *c, enum depth depth)
 	c->nothing.ops = &no_ops;
 	if (depth == DECODE_SPANS_PFTRACE)
 		c->sink = make_sink(&c->out, false);
+	if (depth == DECODE_SPANS_FLIGHT &&
+	    mt_flight_new(&(struct mt_flight_spec){1ull << 60, 200000, 16 << 20}, &c->sink) < 0)
+		die("no memory");
 	if (mt_spans_new(&opts, c->sink ? c->sink : &c->nothing, &c->spans) < 0)
 		die("cannot make spans");
 	ev.process.start = 1;

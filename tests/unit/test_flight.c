@@ -155,8 +155,8 @@ static void drop_marks(char *log)
 	}
 }
 
-/* The dump as a log without marks; the check sink must find nothing wrong with it. */
-static char *dump(struct rig *r, uint64_t now)
+/* The dump as a log; the check sink must find nothing wrong with it. */
+static char *dump_with_marks(struct rig *r, uint64_t now)
 {
 	struct mt_sink *out;
 	char *log;
@@ -165,8 +165,15 @@ static char *dump(struct rig *r, uint64_t now)
 	assert_int_equal(mt_flight_dump(r->flight, out, NULL, now), 0);
 	assert_null(mt_check_final(out));
 	log = strdup(mt_check_log(out) ? mt_check_log(out) : "");
-	drop_marks(log);
 	assert_int_equal(out->ops->free(out), 0);
+	return log;
+}
+
+static char *dump(struct rig *r, uint64_t now)
+{
+	char *log = dump_with_marks(r, now);
+
+	drop_marks(log);
 	return log;
 }
 
@@ -619,6 +626,10 @@ static void more_open_slices_than_room(void **state)
 	assert_int_equal(stats(&r).open, 1024);
 	assert_int_equal(stats(&r).open_lost, 75);
 	assert_int_equal(stats(&r).open_bare, 1024 - 1024 / 17);
+	log = dump_with_marks(&r, 2000);
+	assert_non_null(
+		strstr(log, "mark @1100 75 slices that were open here are not shown: no room for more\n"));
+	free(log);
 	log = dump(&r, 2000);
 	assert_non_null(strstr(log, "begin 10/10 @1024 text #1024 span=1024 cut\n"));
 	assert_null(strstr(log, "#1025 "));
@@ -638,6 +649,9 @@ static void more_open_slices_than_room(void **state)
 	}
 	instant(&r, 0, 5000, "x", 1);
 	assert_int_equal(stats(&r).open, 0);
+	log = dump_with_marks(&r, 5001);
+	assert_null(strstr(log, "no room"));
+	free(log);
 	expect_dump(&r, 5001,
 		    HEAD MAIN "instant 10/10 @5000 text parent=3 s=\"x\"\ngone 10/10\ngone 10 detach\n");
 	for (k = 1; k <= 60; k++) {
@@ -911,6 +925,100 @@ static void tell_expected(struct mt_sink *s, struct rig *r, const struct op *ops
 			s->ops->gone(s, NULL, &r->t[t], 0);
 	r->p.end_reason = MT_END_DETACH;
 	s->ops->gone(s, &r->p, NULL, 0);
+}
+
+static void count(struct rig *r, struct mt_thread *t, uint64_t time, const struct mt_callsite *cs, int64_t v)
+{
+	struct mt_count c = {
+		.thread = t, .time = time, .cs = cs, .value = {.type = MONTRACE_TYPE_I64, .i = v}};
+
+	assert_int_equal(r->in->ops->counter(r->in, &c), 0);
+}
+
+/* What a counter was when the window began is told with it, of each process, also when its thread is gone. */
+static void counters_from_before_the_window(void **state)
+{
+	static struct mt_callsite real = {.id = 9,
+					  .class_ = MONTRACE_CLASS_COUNTER,
+					  .name = "load",
+					  .target = "app",
+					  .file = "f.c",
+					  .function = "",
+					  .nfields = 1,
+					  .fields = {{.name = "value", .type = MONTRACE_TYPE_F64}}};
+	struct mt_process other = {.pid = 20, .name = "other", .cmdline = "", .execution_id = "", .start = 3};
+	struct mt_thread t = {.process = &other, .tid = 21, .name = "w"};
+	struct mt_count f = {.cs = &real, .time = 103, .value = {.type = MONTRACE_TYPE_F64, .f = 0.5}};
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, "1h,3,64K");
+	r.in->ops->process(r.in, &other, 1);
+	r.in->ops->thread(r.in, &t, 1);
+	count(&r, &r.t[0], 100, &depth, 1);
+	count(&r, &r.t[1], 101, &depth, -2); /* the process's, whoever sets it */
+	count(&r, &t, 102, &depth, 77);
+	f.thread = &r.t[1];
+	r.in->ops->counter(r.in, &f);
+	count(&r, &r.t[0], 104, &depth, 4);
+	/* The newest of those that have left. */
+	assert_int_equal(stats(&r).counters, 1);
+	expect_dump(&r, 200,
+		    HEAD "process 20 name=other\n" MAIN WORKER "thread 20/21 name=w\n"
+			 "counter 10/11 @101 depth=-2\ncounter 20/21 @102 depth=77\n"
+			 "counter 10/11 @103 load=0.5\ncounter 10/10 @104 depth=4\n"
+			 "gone 10/10\ngone 10/11\ngone 20/21\ngone 10 detach\ngone 20 detach\n");
+	r.in->ops->gone(r.in, NULL, &t, 105);
+	instant(&r, 0, 110, "a", 1);
+	instant(&r, 0, 111, "b", 1);
+	instant(&r, 0, 112, "c", 1);
+	assert_int_equal(stats(&r).counters, 3);
+	/* 20/21 is no more: the first thread of 20 tells. */
+	expect_dump(&r, 200,
+		    HEAD
+		    "process 20 name=other\n" MAIN "thread 20/20 name=\n"
+		    "counter 10/10 @103 load=0.5\ncounter 10/10 @104 depth=4\n"
+		    "counter 20/20 @102 depth=77\n"
+		    "instant 10/10 @110 text parent=3 s=\"a\"\ninstant 10/10 @111 text parent=3 s=\"b\"\n"
+		    "instant 10/10 @112 text parent=3 s=\"c\"\n"
+		    "gone 10/10\ngone 20/20\ngone 10 detach\ngone 20 detach\n");
+	r.in->ops->gone(r.in, &other, NULL, 113);
+	assert_int_equal(stats(&r).counters, 2);
+	rig_close(&r);
+}
+
+/* 256 of them with 64 KiB; a slot that is free again is empty. */
+static void more_counters_than_room(void **state)
+{
+	static struct mt_callsite cs[300];
+	struct mt_process p = {.pid = 20, .name = "p", .cmdline = "", .execution_id = ""};
+	struct mt_thread t = {.process = &p, .tid = 20, .name = ""};
+	struct rig r;
+	unsigned i, k;
+	char *log;
+
+	(void)state;
+	for (i = 0; i < 300; i++)
+		cs[i] = depth;
+	rig_open(&r, "1h,1,64K");
+	for (k = 0; k < 3; k++) {
+		p.sink_data = t.sink_data = NULL;
+		r.in->ops->process(r.in, &p, 1);
+		r.in->ops->thread(r.in, &t, 1);
+		for (i = 0; i < 300; i++)
+			count(&r, &t, 10 + i, &cs[i], (int64_t)i);
+		instant(&r, 0, 500, "a", 1);
+		assert_int_equal(stats(&r).counters, 256);
+		assert_int_equal(stats(&r).counters_lost, 44 * (k + 1));
+		log = dump(&r, 600);
+		assert_non_null(strstr(log, "@265 depth=255\n"));
+		assert_null(strstr(log, "@266 "));
+		free(log);
+		r.in->ops->gone(r.in, NULL, &t, 501);
+		r.in->ops->gone(r.in, &p, NULL, 501);
+		assert_int_equal(stats(&r).counters, 0);
+	}
+	rig_close(&r);
 }
 
 static void any_window_is_what_the_whole_story_says(void **state)
@@ -1189,6 +1297,8 @@ int main(void)
 		cmocka_unit_test(marks_are_kept),
 		cmocka_unit_test(dump_is_repeatable),
 		cmocka_unit_test(dump_in_the_past),
+		cmocka_unit_test(counters_from_before_the_window),
+		cmocka_unit_test(more_counters_than_room),
 		cmocka_unit_test(any_window_is_what_the_whole_story_says),
 		cmocka_unit_test(tee_keeps_sink_data_apart),
 		cmocka_unit_test(tee_of_a_parted_process),
