@@ -13,6 +13,7 @@
 #include "cmd_merge.h"
 #include "cmd_summary.h"
 #include "elfnotes.h"
+#include "elfsyms.h"
 #include "filter.h"
 #include "procinfo.h"
 #include "tracedir.h"
@@ -30,6 +31,9 @@ struct listing {
 
 static int list_fd(const struct listing *l, int fd, const char *path, bool quiet)
 {
+	struct mt_list_more more = {
+		.profiles = l->profiles, .nprofiles = l->nprofiles, .symbol = mt_elfsyms_find};
+	struct mt_elfsyms *syms = NULL;
 	struct mt_elfnotes *n;
 	int err = mt_elfnotes_read(fd, MT_ELF_NATIVE | MT_ELF_FOREIGN, 1, &n);
 
@@ -40,11 +44,13 @@ static int list_fd(const struct listing *l, int fd, const char *path, bool quiet
 			     err == -ENOEXEC ? "not an ELF file of a known kind" : strerror(-err));
 		return err;
 	}
-	if (n->nprobes || !quiet)
-		err = mt_list_print_with(stdout, n, path, l->filter, l->profiles, l->nprofiles,
-					 l->o->json ? MT_LIST_JSON : 0);
+	err = mt_elfsyms_new(fd, &syms);
+	more.symbol_ctx = syms;
+	if (!err && (!quiet || n->nprobes || n->stats.malformed || n->stats.semaphore || n->stats.compressed))
+		err = mt_list_print_with(stdout, n, path, l->filter, &more, l->o->json ? MT_LIST_JSON : 0);
 	if (err)
 		mt_log_error(l->log, "list: %s", strerror(-err));
+	mt_elfsyms_free(syms);
 	mt_elfnotes_free(n);
 	return err;
 }

@@ -181,7 +181,7 @@ static int summary(const struct mt_list *l)
 {
 	const struct mt_elfnotes *n = l->n;
 	const struct mt_elfnotes_stats *s = &n->stats;
-	uint32_t nforeign = n->nprobes - n->nnative;
+	uint32_t nforeign = n->nprobes - n->nnative, nop5 = 0;
 	size_t len = strlen(l->path), cap = len * 3 + 1;
 	char *path = malloc(cap);
 
@@ -194,6 +194,10 @@ static int summary(const struct mt_list *l)
 	if (nforeign)
 		fprintf(l->f, "; %u foreign probe%s at %u site%s", l->ngroups, plural(l->ngroups), nforeign,
 			plural(nforeign));
+	for (uint32_t i = n->nnative; i < n->nprobes; i++)
+		nop5 += n->probes[i].on_nop5;
+	if (nop5)
+		fprintf(l->f, ", %u of them on 5-byte nops (not armed on Linux 6.18 and newer)", nop5);
 	if (s->malformed)
 		fprintf(l->f, "; %u malformed note%s", s->malformed, plural(s->malformed));
 	if (s->discarded)
@@ -272,14 +276,13 @@ static int group_foreign(struct mt_list *l)
 int mt_list_print(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
 		  unsigned flags)
 {
-	return mt_list_print_with(f, n, path, filter, NULL, 0, flags);
+	return mt_list_print_with(f, n, path, filter, &(struct mt_list_more){0}, flags);
 }
 
 int mt_list_print_with(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
-		       struct mt_usdt_profile *const *profiles, uint32_t nprofiles, unsigned flags)
+		       const struct mt_list_more *more, unsigned flags)
 {
-	struct mt_list l = {
-		.f = f, .n = n, .path = path, .filter = filter, .profiles = profiles, .nprofiles = nprofiles};
+	struct mt_list l = {.f = f, .n = n, .path = path, .filter = filter, .more = *more};
 	int r = group_foreign(&l);
 
 	if (r)

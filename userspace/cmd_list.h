@@ -13,6 +13,7 @@
 
 #include "elfnotes.h"
 #include "filter.h"
+#include "usdt_operand.h"
 
 enum {
 	MT_LIST_JSON = 1,
@@ -25,9 +26,18 @@ enum {
 int mt_list_print(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
 		  unsigned flags);
 
-/* The same; foreign probes are shown with the first of these profiles that has them. */
+/*
+ * The same with more about foreign probes: the first of these profiles that has them, and whether the symbols of
+ * their operands are known (symbol NULL: not looked up).
+ */
 struct mt_usdt_profile;
+struct mt_list_more {
+	struct mt_usdt_profile *const *profiles;
+	uint32_t nprofiles;
+	mt_symbol_fn symbol;
+	void *symbol_ctx;
+};
 int mt_list_print_with(FILE *f, const struct mt_elfnotes *n, const char *path, const struct mt_filter *filter,
-		       struct mt_usdt_profile *const *profiles, uint32_t nprofiles, unsigned flags);
+		       const struct mt_list_more *more, unsigned flags);
 
 #endif

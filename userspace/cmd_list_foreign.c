@@ -4,27 +4,62 @@
 #include <string.h>
 
 #include "cmd_list_int.h"
-#include "usdt_operand.h"
 
 static struct mt_str str(const char *s)
 {
 	return (struct mt_str){s, (uint32_t)strlen(s)};
 }
 
-/* Types as the first site has them; a reason if the value cannot be read there. */
-static void types(const struct mt_list *l, const struct mt_list_group *g, char *buf, size_t cap)
+/* Joins a type to those of the sites before. */
+static void add_type(struct mt_list_arg *a, const char *type)
+{
+	size_t len = strlen(a->type), n = strlen(type);
+
+	for (const char *p = a->type; *p; p += strcspn(p, "|"), p += *p == '|')
+		if (strcspn(p, "|") == n && !strncmp(p, type, n))
+			return;
+	snprintf(a->type + len, sizeof(a->type) - len, "%s%s", len ? "|" : "", type);
+}
+
+static void arguments(const struct mt_list *l, const struct mt_list_group *g, struct mt_list_foreign *ret)
 {
 	struct mt_operand ops[MT_MAX_ARGS];
-	unsigned n = mt_operands_parse(g->sites[0]->args, l->n->machine, ops, NULL);
-	size_t at = 0;
 
-	snprintf(buf, cap, "-");
-	for (unsigned i = 0; i < n && at < cap; i++) {
-		unsigned missing = ops[i].op.missing;
+	ret->nargs = 0;
+	memset(ret->args, 0, sizeof(ret->args));
+	for (uint32_t k = 0; k < g->n; k++) {
+		unsigned n = mt_operands_parse(g->sites[k]->args, l->n->machine, ops, NULL);
 
-		at += (size_t)snprintf(buf + at, cap - at, "%sarg%u:%s%s%s%s", i ? " " : "", i,
-				       mt_operand_type(&ops[i]), missing ? "(" : "",
-				       missing ? mt_missing_text(missing) : "", missing ? ")" : "");
+		ret->nargs = n > ret->nargs ? n : ret->nargs;
+		for (unsigned i = 0; i < n; i++) {
+			if (l->more.symbol)
+				mt_operand_resolve(&ops[i], g->sites[k]->addr, l->more.symbol,
+						   l->more.symbol_ctx);
+			add_type(&ret->args[i], mt_operand_type(&ops[i]));
+			if (!ops[i].op.missing)
+				continue;
+			ret->args[i].missing = mt_missing_text(ops[i].op.missing);
+			ret->args[i].missing_at++;
+		}
+	}
+}
+
+static void types(const struct mt_list_group *g, struct mt_list_foreign *ret)
+{
+	size_t at = 0, cap = sizeof(ret->types);
+
+	snprintf(ret->types, cap, "-");
+	for (unsigned i = 0; i < ret->nargs && at < cap; i++) {
+		const struct mt_list_arg *a = &ret->args[i];
+
+		at += (size_t)snprintf(ret->types + at, cap - at, "%sarg%u:%s", i ? " " : "", i, a->type);
+		if (a->missing && at < cap)
+			at += (size_t)snprintf(ret->types + at, cap - at, "(%s", a->missing);
+		if (a->missing && a->missing_at < g->n && at < cap)
+			at += (size_t)snprintf(ret->types + at, cap - at, " at %u of %u", a->missing_at,
+					       g->n);
+		if (a->missing && at < cap)
+			at += (size_t)snprintf(ret->types + at, cap - at, ")");
 	}
 }
 
@@ -85,20 +120,21 @@ static void pair(const struct mt_list *l, const struct mt_list_group *g, struct 
 
 static const char *profile(const struct mt_list *l, const struct mt_probe *p)
 {
-	for (uint32_t i = 0; i < l->nprofiles; i++) {
-		const struct mt_usdt_set *set = &l->profiles[i]->specs;
+	for (uint32_t i = 0; i < l->more.nprofiles; i++) {
+		const struct mt_usdt_set *set = &l->more.profiles[i]->specs;
 
 		for (uint32_t k = 0; k < set->n; k++)
 			if (mt_usdt_spec_wants(set->v[k], str(p->provider), str(p->name)) &&
 			    (!set->v[k]->whens || mt_usdt_when(l->n, set->v[k]->whens)))
-				return l->profiles[i]->name;
+				return l->more.profiles[i]->name;
 	}
 	return "";
 }
 
 void mt_list_foreign(const struct mt_list *l, const struct mt_list_group *g, struct mt_list_foreign *ret)
 {
-	types(l, g, ret->types, sizeof(ret->types));
+	arguments(l, g, ret);
+	types(g, ret);
 	ret->begin = false;
 	ret->pair = "";
 	pair(l, g, ret);

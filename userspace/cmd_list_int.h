@@ -21,13 +21,20 @@ struct mt_list {
 	struct mt_list_group *groups;
 	uint32_t ngroups;
 	uint32_t armed;
-	struct mt_usdt_profile *const *profiles;
-	uint32_t nprofiles;
+	struct mt_list_more more;
 };
 
 /* cmd_list_foreign.c: what is known of a foreign probe beyond its note. */
-#define MT_LIST_TYPES_MAX 600
+struct mt_list_arg {
+	char type[48];       /* "u64"; "i32|u64" if sites differ */
+	const char *missing; /* why its value cannot be had; NULL if it can */
+	uint32_t missing_at; /* ... at so many sites */
+};
+
+#define MT_LIST_TYPES_MAX 2048
 struct mt_list_foreign {
+	struct mt_list_arg args[MT_MAX_ARGS];
+	unsigned nargs;
 	char types[MT_LIST_TYPES_MAX]; /* "arg0:u64 arg1:f64(in a vector register ...)"; "-" = no arguments */
 	const char *pair;              /* name of the other half of a span; "" */
 	bool begin;                    /* it is the begin of the two */

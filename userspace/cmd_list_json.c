@@ -119,14 +119,24 @@ static void put_group(const struct mt_list *l, const struct mt_list_group *g)
 	put_text(l->f, "provider", g->sites[0]->provider);
 	put_text(l->f, "name", g->sites[0]->name);
 	mt_list_foreign(l, g, &extra);
-	put_text(l->f, "types", extra.types);
+	fputs(",\"arguments\":[", l->f);
+	for (unsigned i = 0; i < extra.nargs; i++) {
+		fprintf(l->f, "%s{\"name\":\"arg%u\"", i ? "," : "", i);
+		put_text(l->f, "type", extra.args[i].type);
+		if (extra.args[i].missing) {
+			put_text(l->f, "missing", extra.args[i].missing);
+			fprintf(l->f, ",\"missing_at\":%u", extra.args[i].missing_at);
+		}
+		fputc('}', l->f);
+	}
+	fputc(']', l->f);
 	put_text(l->f, extra.begin ? "end" : "begin", extra.pair);
 	put_text(l->f, "profile", extra.profile);
 	fputs(",\"sites\":[", l->f);
 	for (uint32_t i = 0; i < g->n; i++) {
 		fputs(i ? ",{" : "{", l->f);
 		put_site(l->f, g->sites[i]);
-		fputc('}', l->f);
+		fprintf(l->f, ",\"nop5\":%s}", g->sites[i]->on_nop5 ? "true" : "false");
 	}
 	fputs("]}\n", l->f);
 }

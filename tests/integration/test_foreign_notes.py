@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Notes that are elsewhere, moved, damaged, or lie: what is right is traced, what is not is named, nothing else is touched."""
 
+import glob
 import json
 import os
 import platform
 import re
-import shutil
 import struct
 import subprocess
 
@@ -272,3 +272,82 @@ def test_foreign_nop5_site(c):
     x86_only()
     text = traced(c, c.targets["noted"], ALL)
     return "not armed here" if "1 USDT site on 5-byte nops not armed" in text else "armed"
+
+
+# ---- list -----------------------------------------------------------------------------------------------------------
+
+REAL = ["/usr/bin/python3.11", "/usr/lib/postgresql/*/bin/postgres", "/usr/lib/jvm/*/lib/server/libjvm.so",
+        "/usr/lib/*/libstdc++.so.6", "/usr/bin/ruby", "/usr/bin/php*", "/usr/lib/*/libruby*.so.*", "/usr/lib/*/libpython3*.so.*",
+        "/usr/lib/systemd/systemd", "/usr/lib/*/libvirt.so.0"]
+
+
+def by_readelf(path):
+    """{(provider, name, address, operands, place of the semaphore or None)} as binutils read them."""
+    run = lambda *a: subprocess.run(["readelf"] + list(a) + [path], stdout=subprocess.PIPE).stdout.decode(errors="replace")
+    loads = [tuple(int(x, 16) for x in m) for m in re.findall(
+        r"^ +LOAD +(0x\w+) (0x\w+) 0x\w+ (0x\w+)", run("-lW"), re.M)]
+    base = re.search(r" \.stapsdt\.base +\S+ +([0-9a-f]+)", run("-SW"))
+
+    def offset(addr):
+        return [off + addr - at for off, at, size in loads if at <= addr < at + size][0]
+
+    found = set()
+    for m in re.finditer(r"Provider: (\S+)\n\s+Name: (\S+)\n\s+Location: (0x\w+), Base: (0x\w+), Semaphore: (0x\w+)\n"
+                         r"\s+Arguments: ?(.*)", run("-nW")):
+        at, was, sem = (int(x, 16) for x in m.group(3, 4, 5))
+        by = int(base.group(1), 16) - was if base and was else 0
+        found.add((m.group(1), m.group(2), at + by, m.group(6).strip(), offset(sem + by) if sem else None))
+    return found
+
+
+def test_foreign_list(c):
+    """list of real programs and libraries: the same probes as readelf has, and nothing of them left out."""
+    note, seen = [], set()
+    for pattern in REAL:
+        for path in sorted({os.path.realpath(p) for p in glob.glob(pattern)} - seen):
+            seen.add(path)
+            want = by_readelf(path)
+            if not want:
+                continue
+            status, out, err = run_tool(["list", "--json", path],
+                                        env={"MONTRACE_PROFILES": os.path.join(lib.ROOT, "profiles")})
+            equal(status, 0, "list: " + err)
+            rows = [json.loads(l) for l in out.splitlines()]
+            probes = [r for r in rows if r["type"] == "probe" and r["provider"] != "montrace"]
+            got = {(r["provider"], r["name"], int(s["addr"], 16), s["args"], s["semaphore"])
+                   for r in probes for s in r["sites"]}
+            equal(got, want, path)
+            names = {(r["provider"], r["name"]): r for r in probes}
+            for (provider, name), r in names.items():
+                if r.get("end"): # who is told to be the end tells some begin
+                    need(names[provider, r["end"]].get("begin"), "%s has no begin" % r["end"])
+                for k in range(len(r["arguments"])):
+                    equal(r["arguments"][k]["name"], "arg%d" % k, "name of an argument")
+                    need(all(re.fullmatch(r"[iuf](8|16|32|64)|\?", t) for t in r["arguments"][k]["type"].split("|")),
+                         "type: %r" % r["arguments"][k])
+            if path.endswith("/postgres") and names.get(("postgresql", "query__start")):
+                equal(names["postgresql", "query__start"]["profile"], "postgresql", "profile")
+                equal(names["postgresql", "query__start"]["end"], "query__done", "pair")
+            note.append("%s %d" % (os.path.basename(path), len(got)))
+    if not note:
+        raise Skipped("no program with probes here")
+    return "sites: " + ", ".join(note)
+
+
+def test_foreign_list_process(c):
+    """list of a process: each mapped file that has probes or troubles with its notes; symbols that are not there are told."""
+    x86_only()
+    exe = changed(c, "odd", lambda e: e.set("solo", SEM, e.symbol("data") + 1))
+    t = Target([exe])
+    status, out, _ = run_tool(["list", "-p", str(t.pid)])
+    t.end()
+    equal(status, 0, "exit status")
+    need(re.search(r"n:guard +1 +yes +- +\S+ +arg0:i32\n", out), out)
+    equal(re.findall(r"^\S+/odd \(x86-64\): .*", out, re.M), [exe + " (x86-64): 0 callsites, 0 armed, 0 filtered; 0 probes; "
+          "4 foreign probes at 4 sites, 1 of them on 5-byte nops (not armed on Linux 6.18 and newer); "
+          "1 with a semaphore that cannot be raised"], "sums")
+    exe = os.path.join(c.dir, "without")
+    subprocess.check_call(["strip", "-s", c.targets["operands"], "-o", exe])
+    out = run_tool(["list", exe])[1]
+    need(re.search(r"op:global .*arg0:i32\(symbol unknown or ambiguous\)", out), out)
+    need(re.search(r"op:global .*arg0:i32 ", run_tool(["list", c.targets["operands"]])[1]), "a symbol that is there")

@@ -64,7 +64,7 @@ static struct mt_probe probes[] = {
 	 .name = "event",
 	 .args = ""},
 	{.offset = 9, .addr = 0x9, .provider = "lib", .name = "stop", .args = ""},
-	{.offset = 8, .addr = 0x8, .provider = "lib", .name = "start", .args = "8@%rax"},
+	{.offset = 8, .addr = 0x8, .provider = "lib", .name = "start", .args = "-4@%eax 8f@%xmm0"},
 	{.offset = 5, .addr = 0x5, .sem_offset = 4, .provider = "lib", .name = "start", .args = "8@%rbx"},
 	{.offset = 6, .addr = 0x6, .sem_offset = 4, .provider = "a", .name = "z", .args = "4@$1"},
 };
@@ -114,7 +114,8 @@ static void tables(void **state)
 	      "\n"
 	      "PROBE      SITES  SEMAPHORE  PAIR  PROFILE  ARGUMENTS\n"
 	      "a:z        1      yes        -     -        arg0:u32\n"
-	      "lib:start  2      some       -     -        arg0:u64\n"
+	      "lib:start  2      some       -     -        arg0:u64|i32 arg1:f64(in a vector register (not "
+	      "readable from outside) at 1 of 2)\n"
 	      "lib:stop   1      no         -     -        -\n"
 	      "\n"
 	      "bin/a (x86-64): 2 callsites, 1 armed, 1 filtered; 3 probes; 3 foreign probes at 4 sites\n");
@@ -208,16 +209,22 @@ static void json(void **state)
 	      "\"armed\":false,\"reason\":\"directive tokio=off\",\"probes\":["
 	      "{\"kind\":\"event\",\"nop5\":false,\"addr\":\"0x1060\",\"offset\":96,\"semaphore\":136,"
 	      "\"args\":\"\"}]}\n"
-	      "{\"type\":\"probe\"," P ",\"provider\":\"a\",\"name\":\"z\",\"types\":\"arg0:u32\",\"begin\":"
+	      "{\"type\":\"probe\"," P ",\"provider\":\"a\",\"name\":\"z\",\"arguments\":[{\"name\":\"arg0\","
+				       "\"type\":\"u32\"}],\"begin\":"
 	      "\"\",\"profile\":\"\",\"sites\":["
-	      "{\"addr\":\"0x6\",\"offset\":6,\"semaphore\":4,\"args\":\"4@$1\"}]}\n"
-	      "{\"type\":\"probe\"," P ",\"provider\":\"lib\",\"name\":\"start\",\"types\":\"arg0:u64\","
+	      "{\"addr\":\"0x6\",\"offset\":6,\"semaphore\":4,\"args\":\"4@$1\",\"nop5\":false}]}\n"
+	      "{\"type\":\"probe\"," P
+	      ",\"provider\":\"lib\",\"name\":\"start\",\"arguments\":[{\"name\":\"arg0\",\"type\":"
+	      "\"u64|i32\"},{\"name\":\"arg1\",\"type\":\"f64\",\"missing\":\"in a vector register (not "
+	      "readable from "
+	      "outside)\",\"missing_at\":1}],"
 	      "\"begin\":\"\",\"profile\":\"\",\"sites\":["
-	      "{\"addr\":\"0x5\",\"offset\":5,\"semaphore\":4,\"args\":\"8@%rbx\"},"
-	      "{\"addr\":\"0x8\",\"offset\":8,\"semaphore\":null,\"args\":\"8@%rax\"}]}\n"
-	      "{\"type\":\"probe\"," P ",\"provider\":\"lib\",\"name\":\"stop\",\"types\":\"-\",\"begin\":"
+	      "{\"addr\":\"0x5\",\"offset\":5,\"semaphore\":4,\"args\":\"8@%rbx\",\"nop5\":false},"
+	      "{\"addr\":\"0x8\",\"offset\":8,\"semaphore\":null,\"args\":\"-4@%eax "
+	      "8f@%xmm0\",\"nop5\":false}]}\n"
+	      "{\"type\":\"probe\"," P ",\"provider\":\"lib\",\"name\":\"stop\",\"arguments\":[],\"begin\":"
 	      "\"\",\"profile\":\"\",\"sites\":["
-	      "{\"addr\":\"0x9\",\"offset\":9,\"semaphore\":null,\"args\":\"\"}]}\n"
+	      "{\"addr\":\"0x9\",\"offset\":9,\"semaphore\":null,\"args\":\"\",\"nop5\":false}]}\n"
 	      "{\"type\":\"file\"," P
 	      ",\"machine\":\"x86-64\",\"build_id\":\"abcd\",\"callsites\":2,\"armed\":1,"
 	      "\"filtered\":1,\"probes\":3,\"foreign\":3,\"foreign_sites\":4,\"malformed\":0,\"discarded\":0,"
