@@ -210,7 +210,7 @@ static void json(void **state)
 	      "{\"kind\":\"event\",\"nop5\":false,\"addr\":\"0x1060\",\"offset\":96,\"semaphore\":136,"
 	      "\"args\":\"\"}]}\n"
 	      "{\"type\":\"probe\"," P ",\"provider\":\"a\",\"name\":\"z\",\"arguments\":[{\"name\":\"arg0\","
-				       "\"type\":\"u32\"}],\"begin\":"
+	      "\"type\":\"u32\"}],\"begin\":"
 	      "\"\",\"profile\":\"\",\"sites\":["
 	      "{\"addr\":\"0x6\",\"offset\":6,\"semaphore\":4,\"args\":\"4@$1\",\"nop5\":false}]}\n"
 	      "{\"type\":\"probe\"," P
