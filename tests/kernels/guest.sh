@@ -216,6 +216,18 @@ check_foreign() {
 	send operands
 }
 
+# Memory that a userfaultfd would have to bring, and never does: nobody waits for it.
+check_pages() {
+	start pages pointers uffd
+	trace pages -v -p $PID -o pages.pftrace --usdt 'bad:ptr s=arg1:str arg2 arg0' || { fail "$(cat err.pages)"; return; }
+	go
+	wait_for out.pages '^done' || { kill -9 $PID; fail "the target hangs"; return; }
+	exec 3>&-
+	join
+	[ $STATUS = 0 ] || { fail "exit status $STATUS: $(tail -n 1 err.pages)"; return; }
+	send pages
+}
+
 check_command() {
 	echo go | montrace-bpf -v -o command.pftrace -- count 2 500 2>err.command >out.command ||
 		{ fail "exit status $?: $(tail -n 1 err.command)"; return; }
@@ -271,7 +283,7 @@ check_lockdown() {
 
 KERNEL=$(uname -r)
 result "note kernel $KERNEL, up after $(now) s"
-for c in count links armed_memory small_ring detach die foreign command follow list unprivileged no_btf lockdown; do
+for c in count links armed_memory small_ring detach die foreign pages command follow list unprivileged no_btf lockdown; do
 	case $c in
 	unprivileged) start idle count 1 1 ;;
 	esac

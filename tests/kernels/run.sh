@@ -114,6 +114,7 @@ build_targets() {
 	$cc -static -no-pie "$src/count.c" -o "$ROOT/bin/count" &&
 		$cc "$src/die.c" -o "$ROOT/bin/die" &&
 		$cc "$src/operands.c" -o "$ROOT/bin/operands" &&
+		$cc "$src/pointers.c" -o "$ROOT/bin/pointers" &&
 		copy_libraries "$ROOT/bin/die"
 }
 

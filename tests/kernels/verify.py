@@ -97,7 +97,13 @@ def verify_operands(tool, path, truth):
     equal(len(rows["pred"]), 1001, "pred")
 
 
-VERIFY = {"count": verify_count, "small": verify_small, "die": verify_die, "operands": verify_operands, "command": verify_count}
+def verify_pages(tool, path, truth):
+    equal(check(path)["lost"], 0, "lost")
+    equal([values(r) for r in dump(tool, path)["ptr"]], [["<unavailable: unreadable>", i] for i in range(3)], "ptr")
+
+
+VERIFY = {"count": verify_count, "small": verify_small, "die": verify_die, "operands": verify_operands,
+          "pages": verify_pages, "command": verify_count}
 
 
 def main():
