@@ -149,6 +149,11 @@ c:*__start..*__done
 c:a__start|b__start..a__done|b__end key=arg0
 c:a__start..c:a__done key=arg0/arg0 url=arg1:str name="req {url}" level=warn end.n=arg0:u8
 c:a counter=arg0:i32
+c:a counter=+arg0 name="sum of {arg1}"
+c:a counter=+1
+c:a while=arg0 text=arg0:str name="{text}" if arg1 != 0
+c:a__start..a__done - nested
+c:a__start..a__done fn=arg0 s=arg1:str end.fn=arg0 end.s=arg0:str
 auto:c
 auto:*
 *:*
@@ -173,7 +178,7 @@ DICTS = {
                    "\0\x38\0\0\0\0\0\0", "\x52\xe5\x74\x64", "8@%rdi", "4@$1"],
     "fuzz_predicate": ["arg0", "arg11", "==", "!=", "<=", ">=", "&&", "||", "\"", "0x", "-1", "\"text\"",
                        "18446744073709551615", "\\\"", "\\\\"],
-    "fuzz_spec": ["c:a", "c:a__start", "..", "a__done", "auto:", "key=", "counter=", "name=", "level=", "end.", "arg0",
+    "fuzz_spec": ["c:a", "c:a__start", "..", "a__done", "auto:", "key=", "counter=", "counter=+1", "while=", "nested", "name=", "level=", "end.", "arg0",
                   ":str", ":str(arg1)", ":hex", ":f64", ":i8", ":bool", " if ", "*", "?", "|", "{arg0}", "\"", "&&", "=="],
 }
 DICTS["fuzz_profile"] = DICTS["fuzz_spec"] + ["when ", "\nwhen c:a\n", "#", "\\\n", "\r\n"]
@@ -181,7 +186,7 @@ DICTS["fuzz_profile"] = DICTS["fuzz_spec"] + ["when ", "\nwhen c:a\n", "#", "\\\
 
 def profiles():
     yield "# comment\nwhen c:a\nc:a arg0\n"
-    yield "when c:a\nwhen p:*\n" + "\n".join(SPECS[:10]) + "\nwhen x:y\nc:a \\\n  name=\"a\" \\\n if arg0 == 1\n"
+    yield "when c:a\nwhen p:*\n" + "\n".join(SPECS[:15]) + "\nwhen x:y\nc:a \\\n  name=\"a\" \\\n if arg0 == 1\n"
     yield "\n".join("when c:n%d" % i for i in range(17)) + "\nc:a\n"
     yield "when c:a"
     yield "c:a\r\n\r\nwhen : \r\n"

@@ -325,9 +325,9 @@ def test_foreign_list(c):
                     equal(r["arguments"][k]["name"], "arg%d" % k, "name of an argument")
                     need(all(re.fullmatch(r"[iuf](8|16|32|64)|\?", t) for t in r["arguments"][k]["type"].split("|")),
                          "type: %r" % r["arguments"][k])
-            if path.endswith("/postgres") and names.get(("postgresql", "query__start")):
-                equal(names["postgresql", "query__start"]["profile"], "postgresql", "profile")
-                equal(names["postgresql", "query__start"]["end"], "query__done", "pair")
+            if path.endswith("/postgres") and names.get(("postgresql", "query__parse__start")):
+                equal(names["postgresql", "query__parse__start"]["profile"], "postgresql", "profile")
+                equal(names["postgresql", "query__parse__start"]["end"], "query__parse__done", "pair")
             note.append("%s %d" % (os.path.basename(path), len(got)))
     if not note:
         raise Skipped("no program with probes here")
