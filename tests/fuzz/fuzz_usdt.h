@@ -50,7 +50,7 @@ static inline void check_plan(const struct mt_usdt_found *f, const struct mt_usd
 	}
 	for (unsigned i = 0; i < p->ntests; i++)
 		MUST(p->tests[i].op < p->nops && p->tests[i].text < 2);
-	MUST(!(p->flags & MT_PLAN_SPAN) == (p->key == MT_NO_OP));
+	MUST(!(p->flags & (MT_PLAN_SPAN | MT_PLAN_WHILE)) == (p->key == MT_NO_OP));
 	MUST(p->key == MT_NO_OP || p->key < p->nops);
 	MUST(!p->texts[0][MT_PLAN_TEXT - 1] && !p->texts[1][MT_PLAN_TEXT - 1]);
 }
