@@ -38,11 +38,6 @@ static struct flight *flight_of(struct mt_sink *s)
 	return (struct flight *)s;
 }
 
-static int64_t diff(uint64_t a, uint64_t b)
-{
-	return (int64_t)(a - b);
-}
-
 static void skip(struct flight *f, uint64_t time)
 {
 	if (!f->skipped_at || time - f->skipped_at > f->spec.time_ns)
@@ -106,7 +101,7 @@ static int flight_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time)
 	return 0;
 }
 
-/* The flags byte is the record's first after the head; what did not fit is marked there. */
+/* What did not fit is marked in the flags byte. */
 static void mark_cut(struct flight *f, struct mt_pack *w, size_t flags_at)
 {
 	w->p[flags_at] |= MT_SLICE_CUT;
@@ -118,32 +113,31 @@ static int flight_begin(struct mt_sink *s, const struct mt_slice *sl)
 	struct flight *f = flight_of(s);
 	struct fl_thread *t = thread_for(f, sl->thread, sl->time);
 	enum fl_name mode = name_mode(sl->cs, sl->name);
-	struct fl_delta d = f->at_tail;
+	struct fl_put put;
 	struct mt_pack w;
 	size_t flags_at;
 	bool whole;
 
 	if (!t)
 		return 0;
-	fl_log_start(f, &w, FL_BEGIN, t, sl->time);
+	fl_start(f, &put, FL_BEGIN, t, sl->time);
+	fl_put_diff(&put, sl->key, f->at_tail.key);
+	fl_put_diff(&put, sl->span, f->at_tail.span);
+	fl_put_parent(&put, sl->span, sl->parent);
+	fl_put(&put, (uintptr_t)sl->cs);
+	fl_put(&put, sl->flow);
+	fl_data(f, &put, FL_BEGIN, 0, &w);
 	flags_at = w.len;
-	mt_pack_u8(&w, (uint8_t)((sl->flags & FL_F_SLICE) | (sl->flow ? FL_F_FLOW : 0) | mode << FL_F_NAME));
-	mt_pack_raw(&w, &sl->cs, sizeof(sl->cs));
-	mt_pack_i64(&w, diff(sl->key, d.key));
-	mt_pack_i64(&w, diff(sl->span, d.span));
-	mt_pack_u64(&w, sl->parent != 0);
-	if (sl->parent)
-		mt_pack_i64(&w, diff(sl->span, sl->parent));
-	if (sl->flow)
-		mt_pack_raw(&w, &sl->flow, sizeof(sl->flow));
+	mt_pack_u8(&w, (uint8_t)((sl->flags & FL_F_SLICE) | mode << FL_F_NAME));
 	if (mode == FL_NAME_TEXT)
 		mt_pack_text(&w, cut_text(sl->name, FL_DISPLAY));
 	whole = mt_pack_values(&w, sl->values, sl->nvalues);
 	whole &= mt_pack_fields(&w, sl->extra, sl->nextra);
 	if (!whole)
 		mark_cut(f, &w, flags_at);
-	d = (struct fl_delta){.time = sl->time, .key = sl->key, .span = sl->span};
-	fl_log_append(f, &w, t, &d);
+	fl_log_append(f, &w, t, sl->time);
+	f->at_tail.key = sl->key;
+	f->at_tail.span = sl->span;
 	return 0;
 }
 
@@ -151,20 +145,18 @@ static int flight_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
 	struct flight *f = flight_of(s);
 	struct fl_thread *t = fl_thread_of(f, e->thread);
-	struct fl_delta d = f->at_tail;
+	struct fl_put put;
 	struct mt_pack w;
 
 	if (!t)
 		return 0; /* so was its begin, and counted */
-	fl_log_start(f, &w, FL_END, t, e->time);
-	mt_pack_u8(&w, (uint8_t)e->reason);
-	mt_pack_i64(&w, diff(e->key, d.key));
-	if (e->reason == MT_END_PROCESS)
-		mt_pack_u64(&w, e->exit_status);
+	fl_start(f, &put, FL_END, t, e->time);
+	fl_put_diff(&put, e->key, f->at_tail.key);
+	fl_put(&put, e->reason == MT_END_PROCESS ? e->exit_status : 0);
+	fl_data(f, &put, FL_END, (uint8_t)e->reason, &w);
 	if (!mt_pack_fields(&w, e->extra, e->nextra))
 		f->stats.cut++;
-	d.time = e->time;
-	fl_log_append(f, &w, t, &d);
+	fl_log_append(f, &w, t, e->time);
 	return 0;
 }
 
@@ -173,28 +165,26 @@ static int flight_instant(struct mt_sink *s, const struct mt_instant *i)
 	struct flight *f = flight_of(s);
 	struct fl_thread *t = thread_for(f, i->thread, i->time);
 	enum fl_name mode = name_mode(i->cs, i->name);
-	struct fl_delta d = f->at_tail;
+	struct fl_put put;
 	struct mt_pack w;
 	size_t flags_at;
 	bool whole;
 
 	if (!t)
 		return 0;
-	fl_log_start(f, &w, FL_INSTANT, t, i->time);
+	fl_start(f, &put, FL_INSTANT, t, i->time);
+	fl_put_parent(&put, f->at_tail.span, i->parent);
+	fl_put(&put, (uintptr_t)i->cs);
+	fl_data(f, &put, FL_INSTANT, 0, &w);
 	flags_at = w.len;
 	mt_pack_u8(&w, (uint8_t)((i->flags & FL_F_SLICE) | mode << FL_F_NAME));
-	mt_pack_raw(&w, &i->cs, sizeof(i->cs));
-	mt_pack_u64(&w, i->parent != 0);
-	if (i->parent)
-		mt_pack_i64(&w, diff(d.span, i->parent));
 	if (mode == FL_NAME_TEXT)
 		mt_pack_text(&w, cut_text(i->name, FL_DISPLAY));
 	whole = mt_pack_values(&w, i->values, i->nvalues);
 	whole &= mt_pack_fields(&w, i->extra, i->nextra);
 	if (!whole)
 		mark_cut(f, &w, flags_at);
-	d.time = i->time;
-	fl_log_append(f, &w, t, &d);
+	fl_log_append(f, &w, t, i->time);
 	return 0;
 }
 
@@ -202,19 +192,19 @@ static int flight_counter(struct mt_sink *s, const struct mt_count *c)
 {
 	struct flight *f = flight_of(s);
 	struct fl_thread *t = thread_for(f, c->thread, c->time);
-	struct fl_delta d = f->at_tail;
+	struct fl_put put;
 	struct mt_pack w;
 
 	if (!t)
 		return 0;
-	fl_log_start(f, &w, FL_COUNTER, t, c->time);
-	mt_pack_raw(&w, &c->cs, sizeof(c->cs));
+	fl_start(f, &put, FL_COUNTER, t, c->time);
+	fl_put(&put, (uintptr_t)c->cs);
+	fl_data(f, &put, FL_COUNTER, 0, &w);
 	mt_pack_u8(&w, c->name.p != NULL);
 	if (c->name.p)
 		mt_pack_text(&w, cut_text(c->name, FL_DISPLAY));
 	mt_pack_values(&w, &c->value, 1);
-	d.time = c->time;
-	fl_log_append(f, &w, t, &d);
+	fl_log_append(f, &w, t, c->time);
 	return 0;
 }
 
@@ -224,35 +214,34 @@ static int flight_lost(struct mt_sink *s, const struct mt_loss *l)
 	struct fl_thread *t = l->thread ? fl_thread_of(f, l->thread) : NULL;
 	struct mt_process *pub = l->thread ? l->thread->process : l->process;
 	struct fl_process *p = NULL;
-	struct fl_delta d = f->at_tail;
 	struct mt_str cause = {l->cause, (uint32_t)strlen(l->cause)};
+	struct fl_put put;
 	struct mt_pack w;
 
 	if (l->thread && !t)
 		t = fl_thread_get(f, l->thread);
 	if (!t && pub)
 		p = fl_process_of(f, pub);
-	fl_log_start(f, &w, FL_LOST, t, l->time);
-	mt_pack_u64(&w, p ? (uint64_t)(p - f->processes) + 1 : 0);
-	if (p)
-		mt_pack_u64(&w, p->gen);
-	mt_pack_u64(&w, l->count);
+	fl_start(f, &put, FL_LOST, t, l->time);
+	fl_put(&put, p ? (uint64_t)(p - f->processes) + 1 : 0);
+	fl_put(&put, p ? p->gen : 0);
+	fl_put(&put, l->count);
+	fl_data(f, &put, FL_LOST, 0, &w);
 	mt_pack_text(&w, cut_text(cause, FL_CAUSE));
-	d.time = l->time;
-	fl_log_append(f, &w, t, &d);
+	fl_log_append(f, &w, t, l->time);
 	return 0;
 }
 
 static int flight_mark(struct mt_sink *s, uint64_t time, struct mt_str text)
 {
 	struct flight *f = flight_of(s);
-	struct fl_delta d = f->at_tail;
+	struct fl_put put;
 	struct mt_pack w;
 
-	fl_log_start(f, &w, FL_MARK, NULL, time);
+	fl_start(f, &put, FL_MARK, NULL, time);
+	fl_data(f, &put, FL_MARK, 0, &w);
 	mt_pack_text(&w, cut_text(text, FL_DISPLAY));
-	d.time = time;
-	fl_log_append(f, &w, NULL, &d);
+	fl_log_append(f, &w, NULL, time);
 	return 0;
 }
 
@@ -313,9 +302,9 @@ int mt_flight_new(const struct mt_flight_spec *spec, struct mt_sink **ret_sink)
 	f->spec = *spec;
 	f->cap = spec->bytes;
 	f->max_record = f->cap / 4 - 8 < FL_SCRATCH ? (uint32_t)(f->cap / 4 - 8) : FL_SCRATCH;
-	f->log = malloc(f->cap);
-	f->scratch = malloc(FL_SCRATCH);
-	f->stats.memory = sizeof(*f) + f->cap + FL_SCRATCH;
+	f->log = malloc(f->cap + FL_SLACK);
+	f->scratch = malloc(FL_SCRATCH + FL_SLACK);
+	f->stats.memory = sizeof(*f) + f->cap + FL_SCRATCH + 2 * FL_SLACK;
 	if (!f->log || !f->scratch || fl_tables_new(f) < 0) {
 		flight_free(&f->sink);
 		return -ENOMEM;

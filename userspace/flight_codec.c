@@ -163,7 +163,7 @@ bool mt_pack_values(struct mt_pack *w, const struct mt_value *v, uint32_t n)
 	return i == n;
 }
 
-bool mt_pack_fields(struct mt_pack *w, const struct mt_field *f, uint32_t n)
+bool mt_pack_some_fields(struct mt_pack *w, const struct mt_field *f, uint32_t n)
 {
 	size_t at = begin_list(w), good;
 	uint32_t i, take = n < MT_PACK_MAX_FIELDS ? n : MT_PACK_MAX_FIELDS;

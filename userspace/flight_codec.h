@@ -81,7 +81,16 @@ struct mt_str mt_unpack_text(struct mt_unpack *r); /* points into the bytes */
 
 /* The values and fields that fit, the first ones first. False if some did not. */
 bool mt_pack_values(struct mt_pack *w, const struct mt_value *v, uint32_t n);
-bool mt_pack_fields(struct mt_pack *w, const struct mt_field *f, uint32_t n);
+bool mt_pack_some_fields(struct mt_pack *w, const struct mt_field *f, uint32_t n);
+
+/* Mostly there are none. */
+static inline bool mt_pack_fields(struct mt_pack *w, const struct mt_field *f, uint32_t n)
+{
+	if (n || w->full)
+		return mt_pack_some_fields(w, f, n);
+	mt_pack_u8(w, 0);
+	return !w->full;
+}
 
 /* v takes MONTRACE_MAX_FIELDS, f MT_PACK_MAX_FIELDS; texts point into the bytes. Returns how many. */
 uint32_t mt_unpack_values(struct mt_unpack *r, struct mt_value *v);

@@ -304,6 +304,7 @@ static void tell_counters(struct dump *d)
 			const struct mt_count m = {.thread = &d->threads[p->thread - 1].pub,
 						   .time = c->time,
 						   .cs = c->cs,
+						   .name = {c->named ? c->name : NULL, c->name_len},
 						   .value = {.type = c->type, .u = c->bits}};
 
 			TELL(d, counter, &m);
@@ -331,14 +332,14 @@ static void tell_instant(struct dump *d, struct dthread *c, const struct fl_head
 	TELL(d, instant, &i);
 }
 
-static void tell_counter(struct dump *d, struct dthread *c, uint64_t time, struct mt_unpack *r)
+static void tell_counter(struct dump *d, struct dthread *c, struct fl_rec *rec)
 {
-	struct mt_count m = {.thread = &c->pub, .time = time};
+	struct mt_count m = {.thread = &c->pub, .time = rec->time};
 
-	mt_unpack_raw(r, &m.cs, sizeof(m.cs));
-	if (mt_unpack_u8(r))
-		m.name = mt_unpack_text(r);
-	if (mt_unpack_values(r, d->values) != 1)
+	m.cs = (const struct mt_callsite *)(uintptr_t)fl_get(rec);
+	if (mt_unpack_u8(&rec->body))
+		m.name = mt_unpack_text(&rec->body);
+	if (mt_unpack_values(&rec->body, d->values) != 1)
 		return;
 	m.value = d->values[0];
 	TELL(d, counter, &m);
@@ -348,20 +349,17 @@ static void tell_lost(struct dump *d, struct dthread *c, struct fl_rec *rec)
 {
 	char cause[FL_CAUSE + 1];
 	struct mt_loss l = {.thread = c ? &c->pub : NULL, .time = rec->time, .cause = cause};
-	uint64_t n = mt_unpack_u64(&rec->body);
+	uint64_t n = fl_get(rec), gen = fl_get(rec);
+	struct fl_process *p = n ? &d->f->processes[n - 1] : NULL;
 	struct mt_str text;
 
-	if (n) {
-		struct fl_process *p = &d->f->processes[n - 1];
-
-		if (mt_unpack_u64(&rec->body) == p->gen && p->used && p->copy)
-			l.process = &d->processes[p->copy - 1];
-	}
+	if (p && gen == p->gen && p->used && p->copy)
+		l.process = &d->processes[p->copy - 1];
 	if (c) {
 		l.process = c->pub.process;
 		c->last = rec->time;
 	}
-	l.count = mt_unpack_u64(&rec->body);
+	l.count = fl_get(rec);
 	text = mt_unpack_text(&rec->body);
 	memcpy(cause, text.p, text.len);
 	cause[text.len] = '\0';
@@ -376,23 +374,23 @@ static void tell_record(struct dump *d, struct fl_delta *delta, struct fl_rec *r
 
 	switch (rec->kind) {
 	case FL_BEGIN:
-		fl_read_begin(&rec->body, delta, &h);
+		fl_read_begin(rec, delta, &h);
 		if (c)
 			tell_begin(d, c, &h, rec->time, &rec->body, false, false);
 		break;
 	case FL_END:
-		fl_read_end(&rec->body, delta, &e);
+		fl_read_end(rec, delta, &e);
 		if (c && c->depth && c->stack[c->depth - 1].key == e.key)
 			tell_end(d, c, rec->time, &e, mt_unpack_fields(&rec->body, d->extra));
 		break;
 	case FL_INSTANT:
-		fl_read_instant(&rec->body, delta, &h);
+		fl_read_instant(rec, delta, &h);
 		if (c)
 			tell_instant(d, c, &h, rec->time, &rec->body);
 		break;
 	case FL_COUNTER:
 		if (c)
-			tell_counter(d, c, rec->time, &rec->body);
+			tell_counter(d, c, rec);
 		break;
 	case FL_LOST:
 		/* Of a thread that is forgotten: still a loss. */

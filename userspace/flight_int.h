@@ -12,15 +12,20 @@
 #ifndef MT_FLIGHT_INT_H
 #define MT_FLIGHT_INT_H
 
+#include <string.h>
+
 #include "flight.h"
 #include "flight_codec.h"
 
-#define FL_SCRATCH 65536u /* bytes of the largest record */
+#define FL_SCRATCH 65535u /* bytes of the largest record */
+#define FL_SLACK 8u       /* numbers are stored and read 8 bytes at a time */
 #define FL_BLOCK 60u      /* bytes of data in a block */
 #define FL_NAME 128u      /* bytes kept of a thread's name, with NUL; names of the program are 111 at most */
 #define FL_PNAME 256u     /* process name, execution id */
 #define FL_CMDLINE 512u
 #define FL_CAUSE 64u
+#define FL_COUNTER_NAME \
+	104u /* ... of a counter's name; one with a longer name is not kept from before the window */
 #define FL_DISPLAY 4096u /* bytes of a displayed name, of a mark */
 
 enum fl_kind { FL_BEGIN = 1, FL_END, FL_INSTANT, FL_COUNTER, FL_LOST, FL_MARK };
@@ -28,10 +33,9 @@ enum fl_kind { FL_BEGIN = 1, FL_END, FL_INSTANT, FL_COUNTER, FL_LOST, FL_MARK };
 /* How the displayed name is kept. */
 enum fl_name { FL_NAME_CS, FL_NAME_TARGET, FL_NAME_TEXT };
 
-/* Flags byte of BEGIN and INSTANT: the low bits are MT_SLICE_*. */
+/* Flags byte of BEGIN and INSTANT, the first of their data: the low bits are MT_SLICE_*. */
 #define FL_F_SLICE 0x0f
-#define FL_F_FLOW 0x10
-#define FL_F_NAME 5 /* shift of enum fl_name */
+#define FL_F_NAME 4 /* shift of enum fl_name */
 
 /* Times and numbers are kept as differences to the record before. */
 struct fl_delta {
@@ -92,6 +96,9 @@ struct fl_counter {
 	uint32_t proc; /* index */
 	uint32_t hash_next, sibling;
 	uint8_t type;
+	bool named; /* by its own name, not by the callsite's */
+	uint16_t name_len;
+	char name[FL_COUNTER_NAME];
 };
 
 struct fl_block {
@@ -110,18 +117,19 @@ enum fl_limit { FL_BY_NOTHING, FL_BY_TIME, FL_BY_EVENTS, FL_BY_BYTES };
 /* A record as found: who, when, and the rest still packed. */
 struct fl_rec {
 	enum fl_kind kind;
+	uint8_t reason; /* END */
 	bool has_thread;
 	uint32_t thread, gen; /* if has_thread */
 	uint64_t time;
-	struct mt_unpack body;
+	uint32_t lengths;      /* of the numbers that come next */
+	struct mt_unpack body; /* these, then the data */
 };
 
 /* The record at head, if it was looked at. */
 struct fl_first {
 	bool known;
 	struct fl_rec rec;
-	uint64_t end;          /* offset behind it */
-	struct fl_delta after; /* what the next one differs from, but for what rec.body says */
+	uint64_t end; /* offset behind it */
 };
 
 struct flight {
@@ -154,16 +162,99 @@ struct flight {
 	uint32_t free_open, free_block; /* chains, + 1 */
 	uint32_t blocks_left;
 	struct fl_link gone_threads, gone_processes; /* prev = last, next = first */
-	uint8_t *scratch;                            /* FL_SCRATCH, for the record being made or read */
+	uint8_t *scratch;                            /* FL_SCRATCH, for the record being made */
 };
 
 /* ---- flight_log.c ---- */
 
-/* Begins a record in scratch: head written, at_tail not changed before fl_log_append. */
-void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t,
-		  uint64_t time);
-/* Puts it into the log; d: at_tail from now on. Evicts what must go. */
-void fl_log_append(struct flight *f, struct mt_pack *w, const struct fl_thread *t, const struct fl_delta *d);
+/* A record in the making, in scratch. */
+struct fl_put {
+	uint8_t *p;
+	uint32_t lengths;
+	unsigned shift;
+};
+
+/* A number of the record, with as many bytes as it needs. */
+static inline void fl_put(struct fl_put *w, uint64_t v)
+{
+	unsigned len = v ? (71 - (unsigned)__builtin_clzll(v)) / 8 : 0;
+
+	memcpy(w->p, &v, sizeof(v));
+	w->p += len;
+	w->lengths |= len << w->shift;
+	w->shift += 4;
+}
+
+static inline uint64_t fl_get(struct fl_rec *r)
+{
+	static const uint64_t mask[] = {0,          0xff,         0xffff,         0xffffff,
+					0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+					UINT64_MAX};
+	unsigned len = r->lengths & 15;
+	uint64_t v;
+
+	memcpy(&v, r->body.p, sizeof(v));
+	r->body.p += len;
+	r->lengths >>= 4;
+	return v & mask[len];
+}
+
+/* Differences, which are near 0 on both sides. */
+static inline uint64_t fl_zigzag(uint64_t a, uint64_t b)
+{
+	int64_t d = (int64_t)(a - b);
+
+	return (uint64_t)d << 1 ^ (d < 0 ? UINT64_MAX : 0);
+}
+
+static inline uint64_t fl_unzigzag(uint64_t v)
+{
+	return v >> 1 ^ (v & 1 ? UINT64_MAX : 0);
+}
+
+static inline void fl_put_diff(struct fl_put *w, uint64_t a, uint64_t b)
+{
+	fl_put(w, fl_zigzag(a, b));
+}
+
+/* A parent: 0 = none. */
+static inline void fl_put_parent(struct fl_put *w, uint64_t span, uint64_t parent)
+{
+	fl_put(w, parent ? fl_zigzag(span, parent) + 1 : 0);
+}
+
+#define FL_LEN 2u       /* bytes of a record's length */
+#define FL_SLOT_BITS 17 /* of a thread's number: slot + 1; the rest is its generation */
+
+static inline unsigned fl_lengths_size(enum fl_kind kind)
+{
+	return kind == FL_END ? 2 : 4;
+}
+
+/* Begins a record: at_tail is not changed before fl_log_append. END has room for 2 numbers, the others for 6. */
+static inline void fl_start(const struct flight *f, struct fl_put *w, enum fl_kind kind,
+			    const struct fl_thread *t, uint64_t time)
+{
+	w->p = f->scratch + FL_LEN + 1 + fl_lengths_size(kind);
+	w->lengths = w->shift = 0;
+	fl_put(w, t ? (uint64_t)t->gen << FL_SLOT_BITS | (uint64_t)(t - f->threads + 1) : 0);
+	fl_put_diff(w, time, f->at_tail.time);
+}
+
+/* The numbers are complete: data comes next. reason: of an END. */
+static inline void fl_data(const struct flight *f, const struct fl_put *w, enum fl_kind kind, uint8_t reason,
+			   struct mt_pack *ret_data)
+{
+	f->scratch[FL_LEN] = (uint8_t)(kind | reason << 4);
+	memcpy(f->scratch + FL_LEN + 1, &w->lengths, fl_lengths_size(kind));
+	ret_data->p = f->scratch;
+	ret_data->len = (size_t)(w->p - f->scratch);
+	ret_data->cap = f->max_record;
+	ret_data->full = false;
+}
+
+/* Puts it into the log; at_tail has its time then. Evicts what must go. */
+void fl_log_append(struct flight *f, const struct mt_pack *data, const struct fl_thread *t, uint64_t time);
 /* Removes what is older than the window at time now. */
 void fl_log_expire(struct flight *f, uint64_t now);
 /* The record at *pos (head <= *pos < tail); *pos moves behind it, d->time is its time. False at the end. */
@@ -175,15 +266,15 @@ struct fl_head {
 	const struct mt_callsite *cs;
 	uint64_t key, span, parent, flow;
 };
-void fl_read_begin(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head);
-void fl_read_instant(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head);
+void fl_read_begin(struct fl_rec *r, struct fl_delta *d, struct fl_head *ret_head);
+void fl_read_instant(struct fl_rec *r, struct fl_delta *d, struct fl_head *ret_head);
 /* What END says before its extra fields. */
 struct fl_tail {
 	uint8_t reason;
 	uint64_t key;
 	uint32_t exit_status;
 };
-void fl_read_end(struct mt_unpack *r, struct fl_delta *d, struct fl_tail *ret_tail);
+void fl_read_end(struct fl_rec *r, struct fl_delta *d, struct fl_tail *ret_tail);
 
 /* ---- flight_table.c ---- */
 

@@ -1,33 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The byte ring. A record is its length, then its bytes, never split at the end of the memory: a length of
- * 0 says that the next one is at the start. head and tail only grow.
+ * The byte ring. A record is
+ *
+ *     2 bytes   length of what follows; 0, or no room for them: the next one is at the start of the memory
+ *     1         kind, and (END) reason
+ *     4, END 2  how many bytes each of its numbers takes, 4 bits a number
+ *     ...       the numbers: thread, time, and what the kind has; lowest bytes first
+ *     ...       data: flags, name, values, fields
+ *
+ * never split at the end of the memory. head and tail only grow. Numbers are differences where that makes them short.
+ * So all of a record but its values is made and read without a branch for each byte.
  *
  * A record leaves at the head. A begin that leaves goes to the open slices, an end that leaves takes it
  * away from there: so the open slices are always exactly those that were open when the window begins. A
  * counter's value that leaves is kept until the next one of that counter leaves.
  */
-#include <string.h>
-
 #include "flight_int.h"
-
-#define HEAD_MAX 5 /* bytes of the length */
-
-static int64_t diff(uint64_t a, uint64_t b)
-{
-	return (int64_t)(a - b);
-}
-
-void fl_log_start(struct flight *f, struct mt_pack *w, enum fl_kind kind, const struct fl_thread *t,
-		  uint64_t time)
-{
-	*w = (struct mt_pack){.p = f->scratch, .cap = f->max_record};
-	mt_pack_u8(w, kind);
-	mt_pack_u64(w, t ? (uint64_t)(t - f->threads) + 1 : 0);
-	if (t)
-		mt_pack_u64(w, t->gen);
-	mt_pack_i64(w, diff(time, f->at_tail.time));
-}
 
 /* Place of an offset in the memory: all from head to tail are in the lap of the tail, or the one before. */
 static inline uint64_t place(const struct flight *f, uint64_t pos)
@@ -35,95 +23,98 @@ static inline uint64_t place(const struct flight *f, uint64_t pos)
 	return pos >= f->lap ? pos - f->lap : pos + f->cap - f->lap;
 }
 
-/* Length at a place and how many bytes it takes; 0: go on at the start of the memory. */
-static inline uint32_t length_at(const struct flight *f, uint64_t at, uint32_t *ret_head)
+static inline uint32_t length_at(const struct flight *f, uint64_t at)
 {
-	struct mt_unpack r = {.p = f->log + at, .end = f->log + f->cap};
-	uint64_t len = mt_unpack_u64(&r);
+	uint16_t len;
 
-	*ret_head = (uint32_t)(r.p - (f->log + at));
-	return r.bad ? 0 : (uint32_t)len;
+	if (f->cap - at < FL_LEN)
+		return 0;
+	memcpy(&len, f->log + at, FL_LEN);
+	return len;
 }
 
-bool fl_log_next(const struct flight *f, uint64_t *pos, struct fl_delta *d, struct fl_rec *ret_rec)
+static inline bool next(const struct flight *f, uint64_t *pos, struct fl_delta *d, struct fl_rec *ret_rec)
 {
-	uint32_t len, head;
-	uint64_t n, at;
+	const uint8_t *p;
+	uint64_t who, at;
+	uint32_t len;
+	bool end;
 
 	if (*pos == f->tail)
 		return false;
 	at = place(f, *pos);
-	len = length_at(f, at, &head);
+	__builtin_prefetch(f->log + at + 256);
+	len = length_at(f, at);
 	if (!len) {
 		*pos += f->cap - at;
 		at = 0;
-		len = length_at(f, at, &head);
+		len = length_at(f, at);
 	}
-	ret_rec->body.p = f->log + at + head;
-	ret_rec->body.end = ret_rec->body.p + len;
-	ret_rec->body.bad = false;
-	*pos += head + len;
-	ret_rec->kind = mt_unpack_u8(&ret_rec->body);
-	n = mt_unpack_u64(&ret_rec->body);
-	ret_rec->has_thread = n;
-	if (n) {
-		ret_rec->thread = (uint32_t)n - 1;
-		ret_rec->gen = (uint32_t)mt_unpack_u64(&ret_rec->body);
-	}
-	d->time += (uint64_t)mt_unpack_i64(&ret_rec->body);
+	*pos += FL_LEN + len;
+	p = f->log + at + FL_LEN;
+	ret_rec->kind = *p & 7;
+	ret_rec->reason = *p >> 4;
+	memcpy(&ret_rec->lengths, p + 1, sizeof(ret_rec->lengths));
+	end = ret_rec->kind == FL_END;
+	ret_rec->lengths &= end ? 0xffff : UINT32_MAX;
+	ret_rec->body = (struct mt_unpack){.p = p + (end ? 3 : 5), .end = p + len};
+	who = fl_get(ret_rec);
+	ret_rec->has_thread = who;
+	ret_rec->thread = (uint32_t)(who & ((1u << FL_SLOT_BITS) - 1)) - 1;
+	ret_rec->gen = (uint32_t)(who >> FL_SLOT_BITS);
+	d->time += fl_unzigzag(fl_get(ret_rec));
 	ret_rec->time = d->time;
 	return true;
 }
 
-static const struct mt_callsite *read_cs(struct mt_unpack *r)
+bool fl_log_next(const struct flight *f, uint64_t *pos, struct fl_delta *d, struct fl_rec *ret_rec)
 {
-	const struct mt_callsite *cs;
-
-	mt_unpack_raw(r, &cs, sizeof(cs));
-	return cs;
+	return next(f, pos, d, ret_rec);
 }
 
-void fl_read_begin(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head)
+static inline uint64_t get_parent(struct fl_rec *r, uint64_t span)
 {
-	ret_head->flags = mt_unpack_u8(r);
-	ret_head->cs = read_cs(r);
-	ret_head->key = d->key += (uint64_t)mt_unpack_i64(r);
-	ret_head->span = d->span += (uint64_t)mt_unpack_i64(r);
-	ret_head->parent = mt_unpack_u64(r);
-	if (ret_head->parent)
-		ret_head->parent = ret_head->span - (uint64_t)mt_unpack_i64(r);
-	ret_head->flow = 0;
-	if (ret_head->flags & FL_F_FLOW)
-		mt_unpack_raw(r, &ret_head->flow, sizeof(ret_head->flow));
+	uint64_t v = fl_get(r);
+
+	return v ? span - fl_unzigzag(v - 1) : 0;
 }
 
-void fl_read_instant(struct mt_unpack *r, struct fl_delta *d, struct fl_head *ret_head)
+void fl_read_begin(struct fl_rec *r, struct fl_delta *d, struct fl_head *ret_head)
 {
-	*ret_head = (struct fl_head){.flags = mt_unpack_u8(r)};
-	ret_head->cs = read_cs(r);
-	ret_head->parent = mt_unpack_u64(r);
-	if (ret_head->parent)
-		ret_head->parent = d->span - (uint64_t)mt_unpack_i64(r);
+	ret_head->key = d->key += fl_unzigzag(fl_get(r));
+	ret_head->span = d->span += fl_unzigzag(fl_get(r));
+	ret_head->parent = get_parent(r, d->span);
+	ret_head->cs = (const struct mt_callsite *)(uintptr_t)fl_get(r);
+	ret_head->flow = fl_get(r);
+	ret_head->flags = mt_unpack_u8(&r->body);
 }
 
-void fl_read_end(struct mt_unpack *r, struct fl_delta *d, struct fl_tail *ret_tail)
+void fl_read_instant(struct fl_rec *r, struct fl_delta *d, struct fl_head *ret_head)
 {
-	ret_tail->reason = mt_unpack_u8(r);
-	ret_tail->key = d->key + (uint64_t)mt_unpack_i64(r);
-	ret_tail->exit_status = ret_tail->reason == MT_END_PROCESS ? (uint32_t)mt_unpack_u64(r) : 0;
+	*ret_head = (struct fl_head){.parent = get_parent(r, d->span)};
+	ret_head->cs = (const struct mt_callsite *)(uintptr_t)fl_get(r);
+	ret_head->flags = mt_unpack_u8(&r->body);
+}
+
+void fl_read_end(struct fl_rec *r, struct fl_delta *d, struct fl_tail *ret_tail)
+{
+	ret_tail->reason = r->reason;
+	ret_tail->key = d->key + fl_unzigzag(fl_get(r));
+	ret_tail->exit_status = (uint32_t)fl_get(r);
 }
 
 /* Looks at the oldest record, once for each. Only if there is one. */
 static inline void look(struct flight *f)
 {
 	struct fl_first *o = &f->first;
+	struct fl_delta d;
 
 	if (o->known)
 		return;
 	o->known = true;
 	o->end = f->head;
-	o->after = f->at_head;
-	fl_log_next(f, &o->end, &o->after, &o->rec);
+	d.time = f->at_head.time;
+	next(f, &o->end, &d, &o->rec);
 }
 
 static void evict(struct flight *f, enum fl_limit why)
@@ -135,16 +126,16 @@ static void evict(struct flight *f, enum fl_limit why)
 
 	look(f);
 	f->head = o->end;
-	f->at_head = o->after;
+	f->at_head.time = o->rec.time;
 	o->known = false;
 	t = fl_thread_at(f, &o->rec);
 	if (o->rec.kind == FL_BEGIN) {
-		fl_read_begin(&o->rec.body, &f->at_head, &h);
+		fl_read_begin(&o->rec, &f->at_head, &h);
 		if (t)
 			fl_open_push(f, t, &h, o->rec.time, o->rec.body.p,
 				     (size_t)(o->rec.body.end - o->rec.body.p));
 	} else if (o->rec.kind == FL_END && t) {
-		fl_read_end(&o->rec.body, &f->at_head, &e);
+		fl_read_end(&o->rec, &f->at_head, &e);
 		fl_open_pop(f, t, e.key);
 	} else if (o->rec.kind == FL_COUNTER && t) {
 		fl_counter_keep(f, t, &o->rec);
@@ -156,43 +147,50 @@ static void evict(struct flight *f, enum fl_limit why)
 	f->cut_by = why;
 }
 
-void fl_log_expire(struct flight *f, uint64_t now)
+/* The oldest is too old. */
+static inline bool expired(struct flight *f)
+{
+	look(f);
+	return f->first.rec.time < f->latest && f->latest - f->first.rec.time > f->spec.time_ns;
+}
+
+static inline void expire(struct flight *f, uint64_t now)
 {
 	if (now > f->latest)
 		f->latest = now;
-	for (; f->count; evict(f, FL_BY_TIME)) {
-		look(f);
-		if (f->first.rec.time > f->latest || f->latest - f->first.rec.time <= f->spec.time_ns)
-			break;
-	}
+	while (f->count && expired(f))
+		evict(f, FL_BY_TIME);
 }
 
-void fl_log_append(struct flight *f, struct mt_pack *w, const struct fl_thread *t, const struct fl_delta *d)
+void fl_log_expire(struct flight *f, uint64_t now)
 {
-	uint8_t head[HEAD_MAX];
-	struct mt_pack h = {.p = head, .cap = sizeof(head)};
-	uint64_t need, skip, at = f->tail - f->lap;
+	expire(f, now);
+}
 
-	mt_pack_u64(&h, w->len);
-	need = h.len + w->len;
-	fl_log_expire(f, d->time);
+void fl_log_append(struct flight *f, const struct mt_pack *data, const struct fl_thread *t, uint64_t time)
+{
+	uint64_t need = data->len, skip, at = f->tail - f->lap;
+	uint16_t len = (uint16_t)(need - FL_LEN);
+
+	memcpy(f->scratch, &len, FL_LEN);
+	expire(f, time);
 	while (f->count >= f->spec.events)
 		evict(f, FL_BY_EVENTS);
 	skip = f->cap - at < need ? f->cap - at : 0;
 	while (f->tail + skip + need - f->head > f->cap)
 		evict(f, FL_BY_BYTES);
 	if (skip) {
-		f->log[at] = 0;
+		if (skip >= FL_LEN)
+			memset(f->log + at, 0, FL_LEN);
 		at = 0;
 		f->lap += f->cap;
 		f->tail = f->lap;
 	}
-	memcpy(f->log + at, head, h.len);
-	memcpy(f->log + at + h.len, w->p, w->len);
+	memcpy(f->log + at, f->scratch, need);
 	f->tail += need;
 	if (f->tail == f->lap + f->cap)
 		f->lap = f->tail;
-	f->at_tail = *d;
+	f->at_tail.time = time;
 	f->count++;
 	if (t)
 		f->threads[t - f->threads].refs++;

@@ -157,14 +157,16 @@ void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h
 	}
 	o = &f->open[n - 1];
 	f->free_open = o->below;
-	*o = (struct fl_open){.time = time,
-			      .key = h->key,
-			      .span = h->span,
-			      .parent = h->parent,
-			      .flow = h->flow,
-			      .cs = h->cs,
-			      .flags = h->flags,
-			      .below = t->base};
+	o->time = time;
+	o->key = h->key;
+	o->span = h->span;
+	o->parent = h->parent;
+	o->flow = h->flow;
+	o->cs = h->cs;
+	o->flags = h->flags;
+	o->below = t->base;
+	o->block = o->len = 0;
+	o->bare = false;
 	open_store(f, o, data, len);
 	t->base = n;
 	f->stats.open++;

@@ -987,6 +987,42 @@ static void counters_from_before_the_window(void **state)
 	rig_close(&r);
 }
 
+/* Counters of one callsite with names of their own are different ones; too long a name is not kept. */
+static void counters_with_names(void **state)
+{
+	char longest[105];
+	struct mt_count c = {.cs = &depth, .value = {.type = MONTRACE_TYPE_I64}};
+	struct rig r;
+	unsigned i;
+	char *log;
+
+	(void)state;
+	memset(longest, 'l', sizeof(longest));
+	rig_open(&r, "1h,1,64K");
+	c.thread = &r.t[0];
+	for (i = 0; i < 12; i++) {
+		c.name = i % 4 == 0   ? (struct mt_str){NULL, 0}
+			 : i % 4 == 1 ? (struct mt_str){longest, 104}
+			 : i % 4 == 2 ? (struct mt_str){longest, 103}
+				      : (struct mt_str){longest, 105};
+		c.time = 10 + i;
+		c.value.i = i;
+		assert_int_equal(r.in->ops->counter(r.in, &c), 0);
+	}
+	instant(&r, 0, 100, "a", 1);
+	assert_int_equal(stats(&r).counters, 3);
+	assert_int_equal(stats(&r).counters_lost, 3);
+	log = dump(&r, 200);
+	assert_non_null(strstr(log, "@18 "));
+	assert_non_null(strstr(log, "@19 "));
+	assert_non_null(strstr(log, "@20 "));
+	assert_null(strstr(log, "@17 "));
+	assert_null(strstr(log, "@21 "));
+	assert_non_null(strstr(log, "=8\n"));
+	free(log);
+	rig_close(&r);
+}
+
 /* 256 of them with 64 KiB; a slot that is free again is empty. */
 static void more_counters_than_room(void **state)
 {
@@ -1298,6 +1334,7 @@ int main(void)
 		cmocka_unit_test(dump_is_repeatable),
 		cmocka_unit_test(dump_in_the_past),
 		cmocka_unit_test(counters_from_before_the_window),
+		cmocka_unit_test(counters_with_names),
 		cmocka_unit_test(more_counters_than_room),
 		cmocka_unit_test(any_window_is_what_the_whole_story_says),
 		cmocka_unit_test(tee_keeps_sink_data_apart),
