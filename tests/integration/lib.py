@@ -112,7 +112,7 @@ class Tracer:
         self.err.seek(0)
         return self.err.read().decode(errors="replace")
 
-    def armed(self, timeout=20):
+    def armed(self, timeout=90): # detaching and attaching wait for the kernel, on a loaded machine for long
         end = time.time() + timeout
         while time.time() < end:
             if re.search(r"callsites? armed", self.text()):
