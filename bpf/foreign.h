@@ -435,14 +435,8 @@ static __always_inline bool wanted(struct scratch *s, const struct mt_plan *p, b
 	return any;
 }
 
-/* Nothing to read and nothing to ask: half of all probes of spans. Their record needs no scratch. */
-static __always_inline bool is_bare(const struct mt_plan *p)
-{
-	return !p->nops && !p->nfields && !p->ntests && !(p->flags & MT_PLAN_NEST_POP);
-}
-
-static __always_inline int bare_hit(struct task_struct *t, struct thread_state *st, const struct mt_plan *p,
-				    __u32 site)
+/* Nothing to read and nothing to ask: half of all probes of spans. Their record needs neither plan nor scratch. */
+static __always_inline int bare_hit(struct task_struct *t, struct thread_state *st, __u8 kind, __u32 site)
 {
 	__u64 seq = st->seq++;
 	struct {
@@ -459,7 +453,7 @@ static __always_inline int bare_hit(struct task_struct *t, struct thread_state *
 	r->head.site = site;
 	r->head.seq = seq;
 	r->rec.size = sizeof(r->rec);
-	r->rec.kind = p->kind;
+	r->rec.kind = kind;
 	r->rec.nfields = 0;
 	r->rec.flags = 0;
 	r->rec.span = 0;
@@ -475,14 +469,15 @@ static __always_inline int foreign_hit(struct pt_regs *ctx, bool may_fault)
 	__u32 i, site, size, n;
 	struct mt_plan *p;
 	struct scratch *s;
-	__u64 seq;
+	__u64 seq, cookie;
 
 	if (!st)
 		return 0;
-	site = bpf_get_attach_cookie(ctx);
+	cookie = bpf_get_attach_cookie(ctx);
+	site = cookie;
+	if (cookie >> 32)
+		return bare_hit(t, st, cookie >> 32, site);
 	p = bpf_map_lookup_elem(&plans, &site);
-	if (p && is_bare(p))
-		return bare_hit(t, st, p, site);
 	s = bpf_task_storage_get(&scratches, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!p || !s) {
 		st->seq++;

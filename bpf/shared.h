@@ -125,6 +125,12 @@ enum {
 	MT_PLAN_WHILE = 32,       /* a begin, or only an end if the operand `key` is 0 */
 };
 
+/*
+ * The cookie of a foreign site: its number, under which the map has its plan; for a site with nothing to read and
+ * nothing to ask also the kind, and then the plan is not looked up.
+ */
+#define MT_COOKIE_BARE(kind) ((unsigned long long)(kind) << 32)
+
 struct mt_plan {
 	unsigned char kind; /* enum montrace_kind of the first record */
 	unsigned char nops;

@@ -5,8 +5,8 @@ when postgresql:statement__status
 
 # A transaction, up to its commit or abort; who aborts says so. BEGIN lies in the query that says it, COMMIT too:
 # their slices overlap and are continued.
-postgresql:transaction__start..transaction__commit|transaction__abort lxid=arg0
-postgresql:transaction__abort name="abort" level=warn lxid=arg0
+postgresql:transaction__start..transaction__commit|transaction__abort -
+postgresql:transaction__abort name="abort" level=warn -
 
 # What a backend is busy with, from the message of the client until it waits for the next one. Unlike query__start and
 # query__done this is there for prepared statements too, and ends after errors, which leave everything by a jump.

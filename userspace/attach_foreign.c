@@ -109,6 +109,11 @@ static int number(struct mt_attach *a, struct foreign *f, uint32_t i)
 	return 0;
 }
 
+static bool is_bare(const struct mt_plan *p)
+{
+	return !p->nops && !p->nfields && !p->ntests && !(p->flags & MT_PLAN_NEST_POP);
+}
+
 /* Sites for one of the programs. */
 static int collect(struct mt_attach *a, struct foreign *f, bool faults, struct batch *ret)
 {
@@ -134,7 +139,7 @@ static int collect(struct mt_attach *a, struct foreign *f, bool faults, struct b
 			continue;
 		ret->offsets[ret->n] = s->probe->offset;
 		ret->sems[ret->n] = s->probe->sem_offset;
-		ret->cookies[ret->n] = f->numbers[i];
+		ret->cookies[ret->n] = f->numbers[i] | (is_bare(&s->plan) ? MT_COOKIE_BARE(s->plan.kind) : 0);
 		ret->index[ret->n++] = i;
 	}
 	if (err)

@@ -6,13 +6,14 @@
 #   postgres.sh [-r ROUNDS] [-t SECONDS] [-c CLIENTS] [pgbench options, default -S]
 #
 # A server of its own; rounds in which the ways take turns, each for SECONDS with all clients. Prints the median of
-# transactions per second, the median of the ratios to the bare run of the same round, and their spread. Needs root,
+# transactions per second, the median of the ratios to the bare run of the same round, and their spread; then, which a
+# busy machine disturbs less, the processor time a transaction takes in the server and in the tool. Needs root,
 # PostgreSQL with probes; bpftrace where it is installed. MT_BUILD: build directory. Defaults: about 3 minutes.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 tool=${MT_TOOL:-${MT_BUILD:-$root/build}/montrace-bpf}
-rounds=5 seconds=4 clients=8
+rounds=4 seconds=3 clients=8
 while getopts r:t:c: o; do
 	case $o in
 	r) rounds=$OPTARG ;;
@@ -42,9 +43,21 @@ as_postgres() {
 	(cd "$work/pg" && exec setpriv --reuid=postgres --regid=postgres --clear-groups "$@")
 }
 
+# Asks again: what a tool does not listen to yet it does not hear.
+end_tracer() {
+	local i
+
+	for ((i = 0; i < 100; i++)); do
+		kill -INT "$tracer" 2>/dev/null || break
+		sleep 0.2
+	done
+	[ $i != 100 ] || kill -KILL "$tracer"
+	wait "$tracer"
+	tracer=
+}
+
 finish() {
-	[ -z "$tracer" ] || kill -INT "$tracer" 2>/dev/null
-	wait
+	[ -z "$tracer" ] || end_tracer
 	[ ! -e "$work/pg/data/postmaster.pid" ] || as_postgres "$bin/pg_ctl" -D "$work/pg/data" -m immediate -w stop >/dev/null
 	rm -rf "$work"
 }
@@ -65,17 +78,19 @@ as_postgres "$bin/pg_ctl" -D "$work/pg/data" -l "$work/pg/log" -w start >/dev/nu
 pgbench() {
 	as_postgres "$bin/pgbench" -h "$work/pg" -p 54872 -U postgres "$@" postgres
 }
+server=$(head -n 1 "$work/pg/data/postmaster.pid")
 pgbench -i -q -s 10 >/dev/null 2>&1 || die "pgbench -i"
 
 # The probes of the profile, as bpftrace wants them.
 mapfile -t probes < <(grep -oE '^postgresql:[a-z_]+(\.\.[a-z_|]+)?' "$root/profiles/postgresql.profile" |
 	sed -E 's/^postgresql://; s/\.\./\n/' | tr '|' '\n' | sort -u)
 program() {
-	local p
-	printf 'BEGIN { printf("armed\\n"); }\n'
+	local p what='@[probe] = count();'
+	[ "$1" != print ] || what='printf("%llu %d %s\\n", nsecs, tid, probe); @[probe] = count();'
+	printf 'interval:ms:100 { printf("armed\\n"); }\n' # it says so when all is attached, BEGIN before
 	for p in "${probes[@]}"; do
 		[ "$p" = statement__status ] && [ "$1" = text ] && continue
-		printf 'usdt:%s/postgres:postgresql:%s { @[probe] = count(); }\n' "$bin" "$p"
+		printf 'usdt:%s/postgres:postgresql:%s { %s }\n' "$bin" "$p" "$what"
 	done
 	[ "$1" != text ] ||
 		printf 'usdt:%s/postgres:postgresql:statement__status { @t = str(arg0); @[probe] = count(); }\n' "$bin"
@@ -103,7 +118,7 @@ start() {
 		tracer=$!
 		wait_for 'callsites armed' "$work/said"
 		;;
-	count | text)
+	count | text | print)
 		program "$1" >"$work/prog.bt"
 		BPFTRACE_STRLEN=200 bpftrace -B line "$work/prog.bt" >"$work/said" 2>&1 &
 		tracer=$!
@@ -115,25 +130,36 @@ start() {
 
 stop() {
 	[ -n "$tracer" ] || return
-	kill -INT "$tracer"
-	wait "$tracer"
-	tracer=
+	end_tracer
 	case $1 in
-	profile) sed -nE 's/.*: ([0-9]+) hits delivered.*/\1/p' "$work/said" >>"$work/hits" &&
+	profile) sed -nE 's/.*: ([0-9]+) hits delivered.*/\1/p' "$work/said" >>"$work/hits.profile" &&
 		sed -nE 's/.* ([0-9]+) lost,.*/\1/p' "$work/said" >>"$work/lost" ;;
 	*) sed -nE 's/^@\[.*\]: ([0-9]+)$/\1/p' "$work/said" | paste -sd+ | bc >>"$work/hits.$1" ;;
 	esac
 }
 
+# Microseconds of processor time so far: of the server's children that have ended, or of a process.
+ticks=$(getconf CLK_TCK)
+spent() {
+	awk -v t="$ticks" -v children="$2" '{ sub(/.*\) /, ""); print (children ? $14 + $15 : $12 + $13) * 1000000 / t }' "/proc/$1/stat"
+}
+
 ways="bare profile"
-if command -v bpftrace >/dev/null; then ways="$ways count text"; else echo "no bpftrace here"; fi
+if command -v bpftrace >/dev/null; then ways="$ways count text print"; else echo "no bpftrace here"; fi
 for ((r = 0; r < rounds; r++)); do
 	for way in $ways; do
 		start "$way"
+		server0=$(spent "$server" 1) tool0=0 tool1=0
+		[ -z "$tracer" ] || tool0=$(spent "$tracer" 0)
 		pgbench -n -c "$clients" -j 2 -T "$seconds" "$@" >"$work/bench" 2>&1 || die "pgbench: $(cat "$work/bench")"
+		sleep 0.2 # the backends end, the tool reads on
+		[ -z "$tracer" ] || tool1=$(spent "$tracer" 0)
 		stop "$way"
+		n=$(sed -nE 's/.*actually processed: ([0-9]+).*/\1/p' "$work/bench")
+		awk -v a="$server0" -v b="$(spent "$server" 1)" -v n="$n" 'BEGIN { print (b - a) / n }' >>"$work/server.$way"
+		awk -v a="$tool0" -v b="$tool1" -v n="$n" 'BEGIN { print (b - a) / n }' >>"$work/tool.$way"
+		echo "$n" >>"$work/done.$way"
 		sed -nE 's/^tps = ([0-9.]+).*/\1/p' "$work/bench" >>"$work/tps.$way"
-		[ "$way" != profile ] || sed -nE 's/.*actually processed: ([0-9]+).*/\1/p' "$work/bench" >>"$work/done"
 	done
 	[ "$r" != 0 ] || ways=${ways/bare profile/profile bare} # the first of a round is not always the same
 done
@@ -148,18 +174,22 @@ name_of() {
 	profile) echo "montrace-bpf, the profile, everything recorded" ;;
 	count) echo "bpftrace, the same probes, count()" ;;
 	text) echo "bpftrace, count() and str() of the query" ;;
+	print) echo "bpftrace, count() and a line for each hit" ;;
 	esac
 }
 
 printf 'pgbench -c %s -j 2 -T %s %s, %s rounds, PostgreSQL %s, %s cores\n' "$clients" "$seconds" "$*" "$rounds" \
 	"$("$bin/postgres" --version | sed 's/.* \([0-9.]*\) *.*/\1/; s/[^0-9.]//g')" "$(nproc)"
-printf '%-48s %8s  %s\n' "" "tps" "of bare (least to most)"
-for way in bare profile count text; do
+printf '%-48s %8s  %-24s %9s %6s %6s\n' "" "" "" "us server" "tool" "hits"
+printf '%-48s %8s  %-24s %9s %6s %6s\n' "" "tps" "of bare (least to most)" "a trans." "" ""
+for way in bare profile count text print; do
 	[ -e "$work/tps.$way" ] || continue
 	paste "$work/tps.$way" "$work/tps.bare" | awk '{ print $1 / $2 }' | sort -g >"$work/ratios"
-	printf '%-48s %8.0f  %.3f (%.3f to %.3f)\n' "$(name_of "$way")" "$(median <"$work/tps.$way")" \
-		"$(median <"$work/ratios")" "$(head -n 1 "$work/ratios")" "$(tail -n 1 "$work/ratios")"
+	hits=0
+	[ ! -e "$work/hits.$way" ] || hits=$(paste "$work/hits.$way" "$work/done.$way" | awk '{ print $1 / $2 }' | median)
+	printf '%-48s %8.0f  %-24s %9.1f %6.1f %6.1f\n' "$(name_of "$way")" "$(median <"$work/tps.$way")" \
+		"$(printf '%.3f (%.3f to %.3f)' "$(median <"$work/ratios")" "$(head -n 1 "$work/ratios")" \
+			"$(tail -n 1 "$work/ratios")")" \
+		"$(median <"$work/server.$way")" "$(median <"$work/tool.$way")" "$hits"
 done
-printf 'montrace-bpf: %s hits a transaction, %s lost\n' \
-	"$(paste "$work/hits" "$work/done" | awk '{ print $1 / $2 }' | median | awk '{ printf "%.1f", $1 }')" \
-	"$(paste -sd+ "$work/lost" | sed 's/^$/0/' | bc)"
+printf 'montrace-bpf: %s hits lost\n' "$(paste -sd+ "$work/lost" | bc)"
