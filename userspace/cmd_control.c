@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "tracedir.h"
 
 struct question {
 	const struct mt_options *o;
@@ -30,7 +31,8 @@ static int complain(struct mt_log *log, const struct mt_control_err *err, int co
 }
 
 /* Sends the request, copies the answer to out. tracer NULL: the only one. */
-static int ask(const struct question *q, const char *tracer, int file, int out, struct mt_control_err *err)
+static int ask_once(const struct question *q, const char *tracer, int file, int out,
+		    struct mt_control_err *err)
 {
 	int fd, code;
 
@@ -39,9 +41,20 @@ static int ask(const struct question *q, const char *tracer, int file, int out, 
 	if (code)
 		return code;
 	code = mt_control_send(fd, &q->req, file);
-	if (!code)
+	if (!code || code == -EPIPE)
 		code = mt_control_stream(fd, out, err);
 	close(fd);
+	return code;
+}
+
+/* Others may be asking, too: for a second it is tried again. */
+static int ask(const struct question *q, const char *tracer, int file, int out, struct mt_control_err *err)
+{
+	unsigned i;
+	int code;
+
+	for (i = 0; (code = ask_once(q, tracer, file, out, err)) == -EUSERS && i < 10; i++)
+		usleep(100000);
 	return code;
 }
 
@@ -167,6 +180,18 @@ static int tell(int answer, const char *path, bool json)
 	return n < 0 || fflush(stdout) ? -EIO : 0;
 }
 
+/* As with other traces, the user gets it, not root whom he called for help. */
+static int give(int file, const struct mt_environment *env)
+{
+	struct mt_tracedir_env te = {.sudo_uid = env->sudo_uid, .sudo_gid = env->sudo_gid};
+	struct mt_user user;
+
+	if (geteuid() != 0)
+		return 0;
+	mt_user_resolve(geteuid(), getegid(), &te, &user);
+	return fchown(file, user.uid, user.gid) && errno != EPERM ? -errno : 0;
+}
+
 /* The file is opened here, with the rights of who asks: complete under its name, or not there. */
 static int snapshot_to(const struct question *q, const char *path)
 {
@@ -181,10 +206,14 @@ static int snapshot_to(const struct question *q, const char *path)
 	code = beside(path, tmp, sizeof(tmp));
 	if (!code) {
 		file = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-		code = file < 0 ? -errno : 0;
+		code = file < 0 ? -errno : give(file, q->env);
 	}
 	if (code) {
 		mt_log_error(q->log, "%s: %s", path, strerror(-code));
+		if (file >= 0) {
+			unlink(tmp);
+			close(file);
+		}
 		return 1;
 	}
 	answer = memfd_create("answer", MFD_CLOEXEC);

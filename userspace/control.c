@@ -16,9 +16,10 @@
  * Everything is non-blocking. The server has an epoll set of its own, which the caller puts into his.
  *
  * Invariants
- *  C1  No call waits, whatever a client does.
+ *  C1  No call waits, whatever a client does (mt_control_linger excepted: a given time at most).
  *  C2  Memory is bounded: MT_CONTROL_CONNS connections, a request of MT_CONTROL_LINE_MAX bytes, an answer
- *      of max_buffer bytes that wait. Who does not read in time, or lets more than that pile up, is dropped.
+ *      of max_buffer bytes that wait, max_total for all. Who does not read in time, or lets more than that pile
+ *      up, is dropped; who takes up a place and asks nothing gives it to the next one.
  *  C3  Only root and the owner are heard: the directory, the mode of the socket, and the peer's uid as the
  *      kernel tells it, each on its own.
  *  C4  A connection's memory goes in the loop only, after the events of this round; the handler is told
@@ -31,6 +32,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+#define PATIENCE_NS 100000000u /* for a request, when others wait for the place */
 
 static int server_new(const struct mt_control_opts *opts, struct mt_control **ret_control)
 {
@@ -49,6 +54,8 @@ static int server_new(const struct mt_control_opts *opts, struct mt_control **re
 	c->opts = *opts;
 	if (!c->opts.max_buffer)
 		c->opts.max_buffer = 4u << 20;
+	if (!c->opts.max_total)
+		c->opts.max_total = 16u << 20;
 	if (!c->opts.idle_ms)
 		c->opts.idle_ms = 10000;
 	c->listener = -1;
@@ -169,9 +176,24 @@ static void turn_away(int fd, const char *line)
 	close(fd);
 }
 
+/* All places are taken: who has not said for a while what he wants makes room for one who may. */
+static bool make_place(struct mt_control *c)
+{
+	struct mt_control_conn *conn, *oldest = NULL;
+
+	for (conn = c->first; conn; conn = conn->next)
+		if (conn->state == CT_REQUEST && (!oldest || conn->moved < oldest->moved))
+			oldest = conn;
+	if (!oldest || c->now < oldest->moved || c->now - oldest->moved < PATIENCE_NS)
+		return false;
+	ct_conn_turn_away(oldest, CT_REFUSED);
+	c->stats.refused++;
+	return true; /* two for one place until the end of this round (C4) */
+}
+
 static void take_in(struct mt_control *c, int fd, uid_t uid)
 {
-	if (c->stats.conns >= MT_CONTROL_CONNS) {
+	if (c->stats.conns >= MT_CONTROL_CONNS && !make_place(c)) {
 		c->stats.refused++;
 		turn_away(fd, CT_REFUSED);
 	} else if (ct_conn_new(c, fd, uid) < 0) {
@@ -250,6 +272,31 @@ int mt_control_dispatch(struct mt_control *c, uint64_t now)
 	}
 	sweep(c);
 	return 0;
+}
+
+static bool answers_wait(const struct mt_control *c)
+{
+	const struct mt_control_conn *conn = c->first;
+
+	while (conn && conn->state != CT_LAST)
+		conn = conn->next;
+	return conn;
+}
+
+void mt_control_linger(struct mt_control *c, unsigned ms)
+{
+	struct pollfd p = {.fd = c->epoll, .events = POLLIN};
+	struct timespec ts;
+	uint64_t start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	start = now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	while (now - start < ms && mt_control_dispatch(c, c->now) == 0 && answers_wait(c)) {
+		if (poll(&p, 1, (int)(ms + 9) / 10) <= 0)
+			break;
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	}
 }
 
 int mt_control_fd(const struct mt_control *c)

@@ -14,6 +14,7 @@
 #define MT_CONTROL_LINE_MAX 4096 /* bytes of a request with its newline */
 #define MT_CONTROL_TEXT_MAX 1024 /* bytes of a subject */
 #define MT_CONTROL_CONNS 32
+#define MT_CONTROL_FOLLOWERS 24 /* of these; the others are for those who leave again */
 #define MT_CONTROL_TAIL_DEFAULT 64
 #define MT_CONTROL_TAIL_MAX 65536
 
@@ -54,7 +55,8 @@ struct mt_control_opts {
 	uid_t owner; /* who may ask, besides root */
 	gid_t owner_gid;
 	size_t max_buffer; /* bytes of an answer that wait for the client; 0 = 4 MiB; beyond: dropped */
-	uint32_t idle_ms;  /* for the request to come and for the answer to move on; 0 = 10,000 */
+	size_t max_total; /* the same for all clients; 0 = 16 MiB; beyond: who stands still the longest is dropped */
+	uint32_t idle_ms; /* for the request to come and for the answer to move on; 0 = 10,000 */
 };
 
 /* Why opening the socket failed: one line; may hold bytes of file names, print it through log.h. */
@@ -84,6 +86,11 @@ const char *mt_control_path(const struct mt_control *c);
  */
 int mt_control_dispatch(struct mt_control *c, uint64_t now);
 
+/*
+ * Before mt_control_free, the only call that waits: until answers that are complete have gone out, at most ms in
+ * all and a tenth of it for one who does not read.
+ */
+void mt_control_linger(struct mt_control *c, unsigned ms);
 /* Closes all connections (gone() is told), removes the socket. NULL is fine. */
 void mt_control_free(struct mt_control *c);
 
@@ -98,6 +105,8 @@ void mt_control_stats(const struct mt_control *c, struct mt_control_stats *ret_s
  * read; gone() is told at the next dispatch, c stays valid until then.
  */
 int mt_control_line(struct mt_control_conn *c, const char *text, size_t len);
+/* Bytes of the answer that wait for the client. */
+size_t mt_control_waiting(const struct mt_control_conn *c);
 /* The answer is complete; c is not to be used any more. fail: with an error for the client. */
 void mt_control_done(struct mt_control_conn *c);
 void mt_control_fail(struct mt_control_conn *c, const char *why);
@@ -140,8 +149,9 @@ int mt_control_connect(const char *what, uid_t uid, const char *runtime_dir, str
 /* Sends the request; file >= 0 goes along (snapshot). */
 int mt_control_send(int fd, const struct mt_control_req *req, int file);
 /*
- * Copies the answer's lines to out until it ends. 0; -EREMOTEIO: the tracer refused, err says why; -EPIPE: it
- * ended before its answer did; other -errno of reading or writing.
+ * Copies the answer's lines to out until it ends. 0; -EREMOTEIO: the tracer refused, err says why; -EUSERS: it
+ * has no place now, and nothing was copied; -EPIPE: it ended before its answer did; other -errno of reading or
+ * writing. After a send that failed with -EPIPE this tells why.
  */
 int mt_control_stream(int fd, int out, struct mt_control_err *err);
 

@@ -2,6 +2,7 @@
 /* The asking side. Blocking: it has nothing else to do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,28 +12,53 @@
 
 #include "control_int.h"
 
+/* A socket's address holds 107 bytes of a path; a longer one goes by way of its directory, as bind does. */
+static int address(const char *path, struct sockaddr_un *ret_a, int *ret_dir)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+
+	*ret_dir = -1;
+	*ret_a = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) < sizeof(ret_a->sun_path)) {
+		memcpy(ret_a->sun_path, path, strlen(path) + 1);
+		return 0;
+	}
+	if (snprintf(dir, sizeof(dir), "%.*s", (int)(slash + 1 - path), path) >= (int)sizeof(dir))
+		return -ENAMETOOLONG;
+	*ret_dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_dir < 0)
+		return -errno;
+	if (snprintf(ret_a->sun_path, sizeof(ret_a->sun_path), "/proc/self/fd/%d/%s", *ret_dir, slash + 1) <
+	    (int)sizeof(ret_a->sun_path))
+		return 0;
+	close(*ret_dir);
+	return -ENAMETOOLONG;
+}
+
+/* path has a '/'. */
 static int connect_path(const char *path, struct mt_control_err *err, int *ret_fd)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	size_t len = strlen(path);
-	int fd, rc;
+	struct sockaddr_un a;
+	int fd, dir, rc;
 
-	if (len >= sizeof(a.sun_path)) {
-		ct_err(err, "%s: the path is too long for a socket", path);
-		return -ENAMETOOLONG;
-	}
-	memcpy(a.sun_path, path, len + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
-		rc = -errno;
+	rc = address(path, &a, &dir);
+	if (rc < 0) {
 		ct_err(err, "%s: %s", path, strerror(-rc));
-		close(fd);
 		return rc;
 	}
-	*ret_fd = fd;
-	return 0;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		rc = -errno;
+		ct_err(err, "%s: %s", path, strerror(-rc));
+		if (fd >= 0)
+			close(fd);
+	} else {
+		*ret_fd = fd;
+	}
+	if (dir >= 0)
+		close(dir);
+	return rc;
 }
 
 static void list_pids(struct mt_control_err *err, const struct mt_control_found *v, unsigned n)
@@ -193,7 +219,7 @@ static int take_line(char *line, size_t len, int out, struct mt_control_err *err
 		return -EPROTO;
 	}
 	ct_err(err, "%s", line + 6);
-	return -EREMOTEIO;
+	return strcmp(line, CT_BUSY) == 0 ? -EUSERS : -EREMOTEIO;
 }
 
 #define ANSWER_LINE_MAX (4u << 20)

@@ -15,6 +15,9 @@
 
 #include "control_int.h"
 
+#define KEEP_BUFFER 65536u /* of one that has sent all; a larger one is given back */
+#define SEND_AT 65536u     /* so much waits: it is worth a call */
+
 static void set_events(struct mt_control_conn *c)
 {
 	struct epoll_event ev = {.data.ptr = c};
@@ -32,10 +35,18 @@ static void set_events(struct mt_control_conn *c)
 		c->events = ev.events;
 }
 
+static void drop_buffer(struct mt_control_conn *c)
+{
+	free(c->out);
+	c->control->held -= c->out_cap;
+	c->out = NULL;
+	c->out_at = c->out_len = c->out_cap = 0;
+}
+
 static void die(struct mt_control_conn *c)
 {
 	c->state = CT_DEAD;
-	c->out_at = c->out_len = 0;
+	drop_buffer(c);
 	/* Closed for the peer at once, whenever the loop comes by; shut down, it is always ready for that. */
 	shutdown(c->fd, SHUT_RDWR);
 	set_events(c);
@@ -81,8 +92,16 @@ void ct_conn_free(struct mt_control_conn *c)
 	if (c->file >= 0)
 		close(c->file);
 	close(c->fd);
-	free(c->out);
+	drop_buffer(c);
 	free(c);
+}
+
+void ct_conn_turn_away(struct mt_control_conn *c, const char *line)
+{
+	if (send(c->fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		/* Then without a word. */
+	}
+	die(c);
 }
 
 /* ---- out ---- */
@@ -102,10 +121,13 @@ static void send_some(struct mt_control_conn *c)
 			return;
 		}
 		c->out_at += (size_t)n;
+		c->tried = 0;
 		c->moved = c->control->now;
 	}
 	if (c->out_at == c->out_len) {
 		c->out_at = c->out_len = 0;
+		if (c->out_cap > KEEP_BUFFER)
+			drop_buffer(c);
 		if (c->state == CT_LAST) {
 			die(c);
 			return;
@@ -114,8 +136,31 @@ static void send_some(struct mt_control_conn *c)
 	set_events(c);
 }
 
+static bool is_slower(const struct mt_control_conn *a, const struct mt_control_conn *b)
+{
+	if (a->moved != b->moved)
+		return a->moved < b->moved;
+	return mt_control_waiting(a) > mt_control_waiting(b);
+}
+
+/* Who stands still the longest, of those whose answers wait; of several the one with the most. */
+static bool drop_slowest(struct mt_control_conn *but)
+{
+	struct mt_control_conn *c, *slowest = NULL;
+
+	for (c = but->control->first; c; c = c->next)
+		if (c != but && c->out_at < c->out_len && (!slowest || is_slower(c, slowest)))
+			slowest = c;
+	if (!slowest)
+		return false;
+	but->control->stats.slow++;
+	die(slowest);
+	return true;
+}
+
 static bool grow(struct mt_control_conn *c, size_t more)
 {
+	struct mt_control *control = c->control;
 	size_t cap = c->out_cap ? c->out_cap : 4096;
 	char *out;
 
@@ -124,16 +169,20 @@ static bool grow(struct mt_control_conn *c, size_t more)
 		c->out_len -= c->out_at;
 		c->out_at = 0;
 	}
-	if (more > c->control->opts.max_buffer - c->out_len) {
-		c->control->stats.slow++;
+	if (more > control->opts.max_buffer - c->out_len) {
+		control->stats.slow++;
 		return false;
 	}
 	while (cap < c->out_len + more)
 		cap *= 2;
+	while (control->held - c->out_cap + cap > control->opts.max_total)
+		if (!drop_slowest(c))
+			return false;
 	if (cap != c->out_cap) {
 		out = realloc(c->out, cap);
 		if (!out)
 			return false;
+		control->held += cap - c->out_cap;
 		c->out = out;
 		c->out_cap = cap;
 	}
@@ -165,9 +214,21 @@ int mt_control_line(struct mt_control_conn *c, const char *text, size_t len)
 {
 	int rc = put(c, " ", text, len);
 
-	if (rc == 0)
+	if (rc)
+		return rc;
+	/* Lines may come faster than the loop comes by: who reads shall not be dropped for that. */
+	if (c->out_len - c->out_at >= SEND_AT && c->out_len - c->out_at >= c->tried + SEND_AT / 2) {
+		send_some(c);
+		c->tried = c->out_len - c->out_at;
+	} else {
 		set_events(c);
-	return rc;
+	}
+	return 0;
+}
+
+size_t mt_control_waiting(const struct mt_control_conn *c)
+{
+	return c->out_len - c->out_at;
 }
 
 static void finish(struct mt_control_conn *c, const char *head, const char *text)

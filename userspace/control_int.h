@@ -13,7 +13,8 @@
 
 #include "control.h"
 
-#define CT_REFUSED "error too many connections\n"
+#define CT_BUSY "error too many connections"
+#define CT_REFUSED CT_BUSY "\n"
 
 enum ct_state {
 	CT_REQUEST, /* waiting for the line */
@@ -32,11 +33,12 @@ struct mt_control_conn {
 	bool half_closed; /* nothing more comes */
 	bool asked;       /* the handler knows of it and is not done */
 	uint32_t events;  /* in the epoll set */
-	uint64_t moved;   /* when it last got or gave something */
+	uint64_t moved;   /* when it last got or gave something; CT_REQUEST: when it came */
 	size_t in_len;
 	char in[MT_CONTROL_LINE_MAX];
 	char *out; /* out[at..len) waits */
 	size_t out_at, out_len, out_cap;
+	size_t tried; /* bytes that waited when the socket was full */
 };
 
 struct mt_control {
@@ -45,6 +47,7 @@ struct mt_control {
 	int epoll, listener, dirfd;
 	bool deaf; /* out of descriptors: not listening until the next time limit check */
 	uint64_t now;
+	size_t held; /* bytes of all buffers */
 	char *path, name[32];
 	struct mt_control_conn *first;
 };
@@ -52,6 +55,8 @@ struct mt_control {
 /* control_conn.c */
 int ct_conn_new(struct mt_control *c, int fd, uid_t uid);
 void ct_conn_free(struct mt_control_conn *c);
+/* With a last line, as far as it fits; freed at the next dispatch. */
+void ct_conn_turn_away(struct mt_control_conn *c, const char *line);
 /* The fd is ready. */
 void ct_conn_ready(struct mt_control_conn *c, uint32_t events);
 void ct_conn_timeout(struct mt_control_conn *c, uint64_t idle_ns);

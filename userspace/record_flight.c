@@ -327,6 +327,8 @@ void mt_recorder_end(struct mt_recorder *m)
 	if (m->control)
 		mt_control_dispatch(m->control, now);
 	serve(m, now, true);
+	if (m->control)
+		mt_control_linger(m->control, 500);
 	mt_control_free(m->control);
 	m->control = NULL;
 }

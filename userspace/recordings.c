@@ -127,6 +127,24 @@ static int rc_end(struct mt_sink *s, const struct mt_slice_end *e)
 	return 0;
 }
 
+/* Which span it happened in is told anyway: a field for that is no field of the program's. */
+static bool names_parent(const struct mt_field *f, uint64_t parent)
+{
+	return f->name.len == 6 && memcmp(f->name.p, "parent", 6) == 0 && !f->value.missing &&
+	       f->value.type == MONTRACE_TYPE_U64 && f->value.u == parent;
+}
+
+static bool pack(struct mt_pack *w, const struct mt_instant *i)
+{
+	uint32_t skip = i->nextra && names_parent(&i->extra[0], i->parent);
+	bool whole;
+
+	mt_pack_text(w, cut_text(i->name, RC_NAME));
+	mt_pack_text(w, cut_text(text_of(i->thread->name), RC_THREAD));
+	whole = mt_pack_values(w, i->values, i->nvalues);
+	return mt_pack_fields(w, i->extra + skip, i->nextra - skip) && whole;
+}
+
 static int rc_instant(struct mt_sink *s, const struct mt_instant *i)
 {
 	struct recordings *r = recordings_of(s);
@@ -138,10 +156,7 @@ static int rc_instant(struct mt_sink *s, const struct mt_instant *i)
 	if (!span)
 		return 0;
 	rc_span_touch(r, span);
-	mt_pack_text(&w, cut_text(i->name, RC_NAME));
-	mt_pack_text(&w, cut_text(text_of(i->thread->name), RC_THREAD));
-	whole = mt_pack_values(&w, i->values, i->nvalues);
-	whole &= mt_pack_fields(&w, i->extra, i->nextra);
+	whole = pack(&w, i);
 	e = malloc(sizeof(*e) + w.len);
 	if (!e)
 		return -ENOMEM;

@@ -98,13 +98,13 @@ class Target:
 class Tracer:
     """montrace-bpf in the background. armed() waits until it says so."""
 
-    def __init__(self, args, env=None, quiet=False):
+    def __init__(self, args, env=None, quiet=False, prefix=()):
         full = dict(os.environ)
         for k in ("PERFETTO_TRACE_MODE", "MONTRACE_FILTER", "MONTRACE_TRACE_DIR", "MONARCH_TRACE_DIR"):
             full.pop(k, None)
         full.update(env or {})
         self.err = tempfile.TemporaryFile()
-        self.p = subprocess.Popen([TOOL] + args, stdout=subprocess.DEVNULL, stderr=self.err, env=full)
+        self.p = subprocess.Popen(list(prefix) + [TOOL] + args, stdout=subprocess.DEVNULL, stderr=self.err, env=full)
         if not quiet:
             self.armed()
 
@@ -135,13 +135,14 @@ class Tracer:
             raise Failed("tracer did not end: " + self.text())
 
 
-def run_tool(args, env=None, timeout=60):
+def run_tool(args, env=None, timeout=60, prefix=(), **more):
     """(status, stdout, stderr)"""
     full = dict(os.environ)
     for k in ("PERFETTO_TRACE_MODE", "MONTRACE_FILTER", "MONTRACE_TRACE_DIR", "MONARCH_TRACE_DIR"):
         full.pop(k, None)
     full.update(env or {})
-    p = subprocess.run([TOOL] + args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=full, timeout=timeout)
+    p = subprocess.run(list(prefix) + [TOOL] + args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=full,
+                       timeout=timeout, **more)
     return p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
 
 

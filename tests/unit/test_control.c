@@ -355,6 +355,139 @@ static void no_more_than_32(void **state)
 	rig_close(&r);
 }
 
+/* Who only takes up a place gives it to the next one; who was given an answer to make, or is new, does not. */
+static void places_are_for_those_who_ask(void **state)
+{
+	int fd[MT_CONTROL_CONNS], more[3];
+	struct rig r;
+	unsigned i;
+
+	(void)state;
+	rig_open(&r);
+	fd[0] = client(&r);
+	say(fd[0], "mt1 tail follow\n");
+	expect(&r, fd[0], "ok\n");
+	for (i = 1; i < MT_CONTROL_CONNS; i++) {
+		r.now += 1000;
+		fd[i] = client(&r);
+		say(fd[i], "mt1 sta");
+		expect(&r, fd[i], "");
+	}
+	r.now = SEC + 1000 + SEC / 10; /* fd[1] had its 100 ms, fd[2] not quite */
+	for (i = 0; i < 2; i++)
+		more[i] = client(&r);
+	expect(&r, more[0], "");
+	expect(&r, more[1], "error too many connections\n(end)");
+	expect(&r, fd[1], "error too many connections\n(end)");
+	expect(&r, fd[2], "");
+	say(more[0], "mt1 status\n");
+	expect(&r, more[0], "ok\n one two\n \nend\n(end)");
+	assert_int_equal(stats(&r).refused, 2);
+	assert_int_equal(stats(&r).conns, MT_CONTROL_CONNS - 1);
+	/* Many come at once. */
+	r.now += SEC / 10;
+	for (i = 0; i < 3; i++) {
+		if (i)
+			close(more[i - 1]);
+		more[i] = client(&r);
+	}
+	run(&r);
+	say(more[2], "mt1 status\n");
+	expect(&r, more[2], "ok\n one two\n \nend\n(end)");
+	assert_int_equal(r.gone, 0);
+	assert_non_null(r.last); /* who follows is still there */
+	close(more[2]);
+	for (i = 0; i < MT_CONTROL_CONNS; i++)
+		close(fd[i]);
+	run(&r);
+	assert_int_equal(stats(&r).conns, 0);
+	rig_close(&r);
+}
+
+/* More lines than the buffer holds before the loop comes by: who reads gets them all. */
+static void lines_go_out_before_the_loop_comes(void **state)
+{
+	static char text[1000], buf[300000];
+	struct mt_control_opts o;
+	struct rig r;
+	size_t all = 0;
+	unsigned i;
+	ssize_t n;
+	int fd;
+
+	(void)state;
+	memset(text, 'y', sizeof(text));
+	rig_open(&r);
+	mt_control_free(r.c);
+	o = options(&r);
+	o.max_buffer = 200000;
+	assert_int_equal(mt_control_new(&o, r.dir, 4711, NULL, &r.c), 0);
+	fd = client(&r);
+	say(fd, "mt1 tail follow\n");
+	expect(&r, fd, "ok\n");
+	for (i = 0; i < 2000; i++) {
+		assert_int_equal(mt_control_line(r.last, text, sizeof(text)), 0);
+		if (i % 40 == 0)
+			while ((n = read(fd, buf, sizeof(buf))) > 0)
+				all += (size_t)n;
+	}
+	run(&r);
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		all += (size_t)n, run(&r);
+	assert_int_equal(all, 2000 * 1002);
+	assert_int_equal(mt_control_waiting(r.last), 0);
+	close(fd);
+	rig_close(&r);
+}
+
+/* Together they may not make more wait than max_total: who stands still the longest goes. */
+static void all_buffers_together_are_bounded(void **state)
+{
+	static char text[1000];
+	struct mt_control_conn *c[3];
+	struct mt_control_opts o;
+	struct rig r;
+	unsigned i, k;
+	int fd[3], rc = 0;
+
+	(void)state;
+	memset(text, 'y', sizeof(text));
+	rig_open(&r);
+	mt_control_free(r.c);
+	o = options(&r);
+	o.max_buffer = 1 << 20;
+	o.max_total = (1 << 20) + 8192;
+	assert_int_equal(mt_control_new(&o, r.dir, 4711, NULL, &r.c), 0);
+	for (i = 0; i < 3; i++) {
+		r.now += 1000;
+		fd[i] = client(&r);
+		say(fd[i], "mt1 tail follow\n");
+		expect(&r, fd[i], "ok\n");
+		c[i] = r.last;
+	}
+	for (i = 0; i < 2; i++) { /* two buffers of half of it each */
+		r.now += 1000;
+		for (k = 0; k < 1000 && mt_control_waiting(c[i]) < 300000; k++)
+			assert_int_equal(mt_control_line(c[i], text, sizeof(text)), 0);
+		run(&r);
+	}
+	assert_int_equal(stats(&r).slow, 0);
+	for (k = 0; k < 300 && !rc; k++) {
+		rc = mt_control_line(c[2], text, sizeof(text));
+		hear(fd[2]);
+	}
+	assert_int_equal(rc, 0);
+	assert_int_equal(stats(&r).slow, 1);
+	assert_int_equal(mt_control_line(c[0], "x", 1), -EPIPE);
+	assert_int_equal(mt_control_line(c[1], "x", 1), 0);
+	run(&r);
+	assert_int_equal(stats(&r).conns, 2);
+	assert_int_equal(r.gone, 1);
+	for (i = 0; i < 3; i++)
+		close(fd[i]);
+	rig_close(&r);
+}
+
 static void slow_readers_are_dropped(void **state)
 {
 	static char text[1000];
@@ -674,6 +807,41 @@ static void tracers_are_found(void **state)
 	rig_close(&r);
 }
 
+/* Longer than a socket's address holds: the server binds there, and the client finds it. */
+static void long_directories(void **state)
+{
+	char runtime[192], dir[256], name[120];
+	struct mt_control_opts o;
+	struct mt_control_err err = {""};
+	struct mt_control *c;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	rig_open(&r);
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	snprintf(runtime, sizeof(runtime), "%s/%s", r.base, name);
+	assert_int_equal(mkdir(runtime, 0700), 0);
+	assert_int_equal(mt_control_dir(12345, runtime, dir, sizeof(dir)), 0);
+	o = options(&r);
+	assert_int_equal(mt_control_new(&o, dir, 7, &err, &c), 0);
+	assert_int_equal(mt_control_connect("7", 12345, runtime, &err, &fd), 0);
+	close(fd);
+	assert_int_equal(mt_control_connect(mt_control_path(c), 12345, NULL, &err, &fd), 0);
+	close(fd);
+	snprintf(dir + strlen(dir), sizeof(dir) - strlen(dir), "/8.sock");
+	assert_int_equal(mt_control_connect(dir, 12345, NULL, &err, &fd), -ENOENT);
+	assert_non_null(strstr(err.text, "/8.sock: No such file"));
+	mt_control_free(c);
+	*strrchr(dir, '/') = '\0';
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(mt_control_connect(mt_control_path(r.c), 12345, NULL, &err, &fd), 0);
+	close(fd);
+	assert_int_equal(rmdir(runtime), 0);
+	rig_close(&r);
+}
+
 /* ---- files ---- */
 
 static unsigned open_files(void)
@@ -801,6 +969,7 @@ static void stream_table(void **state)
 		{"ok\n a\nerror later\n", "a\n", "later", -EREMOTEIO},
 		{"ok\n a\n b", "a\n", "the tracer ended, or this side was too slow", -EPIPE},
 		{"", "", "the tracer ended, or this side was too slow", -EPIPE},
+		{"error too many connections\n", "", "too many connections", -EUSERS},
 		{"hello\n", "", "the answer is not understood", -EPROTO},
 		{"\n", "", "the answer is not understood", -EPROTO},
 	};
@@ -959,6 +1128,144 @@ static void tail_and_follow(void **state)
 	rig_close(&r);
 }
 
+/* One who reads more slowly than events come: some are left out, he is told how many, and stays. */
+static void followers_fall_behind(void **state)
+{
+	static const struct mt_recorded_clock clock = {0};
+	static char text[4 << 20];
+	struct mt_control_opts o;
+	struct subjects w;
+	unsigned long left = 0;
+	unsigned lines = 0, i, told = 0;
+	struct rig r;
+	size_t len = 0;
+	char *p;
+	ssize_t n;
+	int fd;
+
+	(void)state;
+	rig_open(&r);
+	mt_control_free(r.c);
+	o = options(&r);
+	o.max_buffer = 0;
+	assert_int_equal(mt_control_new(&o, r.dir, 4711, NULL, &r.c), 0);
+	subjects_open(&w);
+	assert_int_equal(mt_control_tail_new(w.s, &clock, &r.tail), 0);
+	fd = client(&r);
+	say(fd, "mt1 tail follow n=0\n");
+	expect(&r, fd, "ok\n");
+	for (i = 0; i < 60000; i++) {
+		if (i == 30000 || i == 59999) /* reads it all, twice */
+			for (run(&r); (n = read(fd, text + len, sizeof(text) - 1 - len)) > 0; run(&r))
+				len += (size_t)n;
+		happen(&w, 1, i * 1000);
+	}
+	mt_control_tail_free(r.tail);
+	r.tail = NULL;
+	for (run(&r); (n = read(fd, text + len, sizeof(text) - 1 - len)) > 0; run(&r))
+		len += (size_t)n;
+	assert_int_equal(n, 0);
+	assert_int_equal(stats(&r).slow, 0);
+	for (p = text; p; p = strchr(p, '\n'), p += p != NULL) {
+		lines += strncmp(p, " I ", 3) == 0;
+		if (strncmp(p, " (", 2) == 0) {
+			assert_non_null(
+				strstr(p, " events left out: they came faster than this side reads)\n"));
+			left += strtoul(p + 2, NULL, 10);
+			told++;
+		}
+	}
+	assert_int_equal(told, 2);
+	assert_int_equal(lines + left, 60000);
+	assert_true(lines > 10000 && left > 10000);
+	close(fd);
+	subjects_close(&w);
+	rig_close(&r);
+}
+
+/* The end of tracing: who reads gets the rest of his answer, who does not holds up nobody for long. */
+static void rests_go_out_at_the_end(void **state)
+{
+	static const struct mt_recorded_clock clock = {0};
+	struct job j = {.req = {.verb = MT_CONTROL_TAIL, .n = 0, .follow = true}};
+	struct mt_control_opts o;
+	struct timespec a, b;
+	struct subjects w;
+	pthread_t thread;
+	struct rig r;
+	FILE *out = tmpfile();
+	unsigned i;
+	int fd;
+
+	(void)state;
+	rig_open(&r);
+	mt_control_free(r.c);
+	o = options(&r);
+	o.max_buffer = 0;
+	assert_int_equal(mt_control_new(&o, r.dir, 4711, NULL, &r.c), 0);
+	subjects_open(&w);
+	assert_int_equal(mt_control_tail_new(w.s, &clock, &r.tail), 0);
+	j.out = fileno(out);
+	snprintf(j.path, sizeof(j.path), "%s", mt_control_path(r.c));
+	assert_int_equal(pthread_create(&thread, NULL, client_thread, &j), 0);
+	while (r.requests < 1) {
+		run(&r);
+		usleep(1000);
+	}
+	fd = client(&r);
+	say(fd, "mt1 tail follow n=0\n");
+	run(&r);
+	assert_int_equal(r.requests, 2);
+	for (i = 0; i < 10000; i++) /* much more than a socket holds */
+		happen(&w, 1, i * 1000);
+	mt_control_tail_free(r.tail);
+	r.tail = NULL;
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	mt_control_linger(r.c, 2000);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	assert_true(b.tv_sec - a.tv_sec < 4);
+	assert_int_equal(stats(&r).conns, 1);
+	pthread_join(thread, NULL);
+	assert_int_equal(j.rc, 0);
+	assert_true(lseek(j.out, 0, SEEK_END) > 250000);
+	fclose(out);
+	close(fd);
+	subjects_close(&w);
+	rig_close(&r);
+}
+
+static void not_all_places_follow(void **state)
+{
+	static const struct mt_recorded_clock clock = {0};
+	int fd[MT_CONTROL_FOLLOWERS + 2];
+	struct subjects w;
+	struct rig r;
+	unsigned i;
+
+	(void)state;
+	rig_open(&r);
+	subjects_open(&w);
+	assert_int_equal(mt_control_tail_new(w.s, &clock, &r.tail), 0);
+	for (i = 0; i < MT_CONTROL_FOLLOWERS; i++) {
+		fd[i] = client(&r);
+		say(fd[i], "mt1 tail follow\n");
+		expect(&r, fd[i], "ok\n");
+	}
+	fd[i] = client(&r);
+	say(fd[i], "mt1 tail follow\n");
+	expect(&r, fd[i], "ok\nerror too many are following already\n(end)");
+	fd[++i] = client(&r);
+	say(fd[i], "mt1 status\n");
+	expect(&r, fd[i], "ok\n one two\n \nend\n(end)");
+	for (i = 0; i < MT_CONTROL_FOLLOWERS + 2; i++)
+		close(fd[i]);
+	run(&r);
+	mt_control_tail_free(r.tail);
+	r.tail = NULL;
+	subjects_close(&w);
+	rig_close(&r);
+}
+
 static void a_whole_tail_over_both_sides(void **state)
 {
 	static const struct mt_recorded_clock clock = {0};
@@ -1015,6 +1322,9 @@ int main(void)
 		cmocka_unit_test(one_request_one_answer),
 		cmocka_unit_test(garbage_gets_one_line),
 		cmocka_unit_test(no_more_than_32),
+		cmocka_unit_test(places_are_for_those_who_ask),
+		cmocka_unit_test(lines_go_out_before_the_loop_comes),
+		cmocka_unit_test(all_buffers_together_are_bounded),
 		cmocka_unit_test(slow_readers_are_dropped),
 		cmocka_unit_test(time_limits),
 		cmocka_unit_test(followers_leave),
@@ -1023,9 +1333,13 @@ int main(void)
 		cmocka_unit_test(directories_are_checked),
 		cmocka_unit_test(directory_names),
 		cmocka_unit_test(tracers_are_found),
+		cmocka_unit_test(long_directories),
 		cmocka_unit_test(files_come_along),
 		cmocka_unit_test(stream_table),
 		cmocka_unit_test(tail_and_follow),
+		cmocka_unit_test(followers_fall_behind),
+		cmocka_unit_test(rests_go_out_at_the_end),
+		cmocka_unit_test(not_all_places_follow),
 		cmocka_unit_test(a_whole_tail_over_both_sides),
 	};
 
