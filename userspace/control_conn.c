@@ -169,7 +169,7 @@ static bool grow(struct mt_control_conn *c, size_t more)
 		c->out_len -= c->out_at;
 		c->out_at = 0;
 	}
-	if (more > control->opts.max_buffer - c->out_len) {
+	if (c->out_len + more > control->opts.max_buffer) {
 		control->stats.slow++;
 		return false;
 	}

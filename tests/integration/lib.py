@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("MT_BUILD", os.path.join(ROOT, "build"))
 TOOL = os.environ.get("MT_TOOL", os.path.join(BUILD, "montrace-bpf"))
+SANITIZED = bool(os.environ.get("MT_SANITIZED"))
 CHECK = os.path.join(ROOT, "tests", "check_trace.py")
 
 
@@ -35,6 +36,12 @@ def need(cond, text):
 def equal(got, want, what):
     if got != want:
         raise Failed("%s: got %r, want %r" % (what, got, want))
+
+
+def not_sanitized(why="needs the tool at its full speed"):
+    """For tests that mean nothing when the tool is built under sanitizers, which make it many times slower."""
+    if SANITIZED:
+        raise Skipped(why)
 
 
 class Target:

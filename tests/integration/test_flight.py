@@ -97,6 +97,7 @@ def test_flight_snapshot_sigusr2(c):
 
 def test_flight_death(c):
     """Killed in every way under full load: the last events and the open stacks are on disk within a second."""
+    lib.not_sanitized()
     runs = 50 if c.long else 5
     worst = 0
     for how, words in HOW.items():
@@ -384,6 +385,7 @@ def memory(pid):
 
 def test_flight_memory_bounded(c):
     """Full window, high rate: memory stays within window + 32 MiB, and so does each snapshot."""
+    lib.not_sanitized()
     t = recorder(c, "load", "spin")
     tr = tracer(c, t.pid, window="64M")
     t.go()

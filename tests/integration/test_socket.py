@@ -121,7 +121,7 @@ def test_flight_socket_load(c):
     equal(status(tr)["lost"], 0, "lost")
     equal([r["seq"] for r in tail(tr, "job")], list(range(20000 - 4096, 20000)), "numbers")
     need(slow and (slow[0].endswith(b"\nend\n") or b"too many" in slow[0]), "who is slow, not silent: %r" % slow)
-    need(top - before < 24, "memory went from %.1f to %.1f MiB" % (before, top))
+    need(lib.SANITIZED or top - before < 24, "memory went from %.1f to %.1f MiB" % (before, top))
     t.end()
     equal(tr.wait(), 0, "exit status: " + tr.text())
     return "memory %.1f, at most %.1f MiB" % (before, top)
@@ -173,7 +173,7 @@ def test_flight_socket_slow_readers(c):
             seq = r["seq"]
     for s in v[1:24]:
         s.close()
-    need(top - before < 48, "memory went from %.1f to %.1f MiB" % (before, top))
+    need(lib.SANITIZED or top - before < 48, "memory went from %.1f to %.1f MiB" % (before, top))
     return "memory %.1f, at most %.1f MiB; %d left out at the end" % (before, top, missed)
 
 

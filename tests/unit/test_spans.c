@@ -721,6 +721,51 @@ static void sink_without_functions(void **state)
 	world_close(&w);
 }
 
+struct starts {
+	struct mt_sink sink;
+	uint64_t v[4];
+	uint32_t n;
+};
+
+static int note_start(struct mt_sink *s, struct mt_thread *t, uint64_t time)
+{
+	struct starts *st = (struct starts *)s;
+
+	(void)time;
+	st->v[st->n++ % 4] = t->start;
+	return 0;
+}
+
+/* A thread's start time is part of who it is: if it is known better later, the next file keeps to the first one. */
+static void parts_agree_on_threads(void **state)
+{
+	static const struct mt_sink_ops ops = {.thread = note_start};
+	struct starts st = {.sink = {&ops}};
+	static const char *const lines[] = {"thread 1 2 0",    "event tick 1", "restart",
+					    "thread 1 2 2000", "event tick 2", "thread 1 3 3000",
+					    "event tick 3"};
+	struct world w;
+	size_t i;
+
+	(void)state;
+	world_open(&w, NULL);
+	mt_spans_free(w.spans);
+	assert_int_equal(mt_spans_new(NULL, &st.sink, &w.spans), 0);
+	for (i = 0; i < N_OF(lines); i++) {
+		char *copy = strdup(lines[i]);
+
+		run_line(&w, copy);
+		free(copy);
+	}
+	assert_int_equal(st.n, 3);
+	assert_int_equal(st.v[0], 0);
+	assert_int_equal(st.v[1], 0);
+	assert_int_equal(st.v[2], 3000);
+	mt_spans_free(w.spans);
+	assert_int_equal(mt_spans_new(NULL, w.sink, &w.spans), 0);
+	world_close(&w);
+}
+
 static int stop_at_second(void *ctx, const struct mt_spans_open *o)
 {
 	(void)o;
@@ -823,6 +868,7 @@ static const struct CMUnitTest more[] = {
 	MORE(batched_hit),
 	MORE(sink_errors),
 	MORE(sink_without_functions),
+	MORE(parts_agree_on_threads),
 	MORE(each_open_stops),
 	MORE(odd_callsite_ids),
 	MORE(oracle_sees_violations),
