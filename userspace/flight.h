@@ -15,7 +15,7 @@
 struct mt_flight_spec {
 	uint64_t time_ns;
 	uint64_t events;
-	uint64_t bytes; /* of the log; tables come on top: about a fifth of it, at least 300 KiB */
+	uint64_t bytes; /* of the log; tables come on top: about a fifth of it, 300 KiB to 16 MiB */
 };
 
 #define MT_FLIGHT_TIME_DEFAULT 10000000000ull

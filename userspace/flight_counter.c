@@ -16,7 +16,7 @@ int fl_counters_new(struct flight *f)
 	uint32_t i;
 
 	f->max_counters = 256;
-	while (f->max_counters < 65536 && f->max_counters < f->cap / 16384)
+	while (f->max_counters < 4096 && f->max_counters < f->cap / 16384)
 		f->max_counters *= 2;
 	f->counters = calloc(f->max_counters, sizeof(*f->counters));
 	f->counter_buckets = calloc(f->max_counters, sizeof(*f->counter_buckets));

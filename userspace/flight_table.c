@@ -28,14 +28,15 @@ static bool free_init(struct fl_free *s, uint32_t n)
 	return true;
 }
 
+/* Beyond 64 MiB they do not grow with the window: what is stated for it is to be nearly all. */
 int fl_tables_new(struct flight *f)
 {
 	uint32_t i;
 
-	f->max_threads = clamp(f->cap / 8192, 256, 65536);
-	f->max_processes = clamp(f->cap / 65536, 64, 4096);
-	f->max_open = clamp(f->cap / 1024, 1024, 1u << 20);
-	f->max_blocks = clamp(f->cap / 16 / sizeof(struct fl_block), 1024, 1u << 24);
+	f->max_threads = clamp(f->cap / 8192, 256, 8192);
+	f->max_processes = clamp(f->cap / 65536, 64, 1024);
+	f->max_open = clamp(f->cap / 1024, 1024, 65536);
+	f->max_blocks = clamp(f->cap / 16 / sizeof(struct fl_block), 1024, 65536);
 	f->threads = calloc(f->max_threads, sizeof(*f->threads));
 	f->processes = calloc(f->max_processes, sizeof(*f->processes));
 	f->open = calloc(f->max_open, sizeof(*f->open));

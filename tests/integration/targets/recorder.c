@@ -7,6 +7,8 @@
  *   recorder load HOW        4 threads at full rate in nested spans; a line later the main thread says its last
  *                            words in `inner` below `outer` below the subject `load`, and dies: kill segv abort
  *                            exit3; or `spin`: goes on until a line comes, prints hits=
+ *   recorder steps X         does what each line says: `reply CODE` is an event of level info, `fail` one of level error,
+ *                            `begin` enters the span `hang`, `end` leaves it; answers `did=N`
  */
 #include "montrace.h"
 
@@ -145,6 +147,29 @@ static void under_load(const char *how)
 	die(how);
 }
 
+static void steps(void)
+{
+	struct montrace_span hang;
+	char text[64];
+	int n = 0;
+
+	while (fgets(text, sizeof(text), stdin)) {
+		if (!strncmp(text, "reply ", 6))
+			MONTRACE_EVENT(MONTRACE_INFO, "reply", MT_I64("code", atoi(text + 6)));
+		else if (!strncmp(text, "fail", 4))
+			MONTRACE_EVENT(MONTRACE_ERROR, "failed");
+		else if (!strncmp(text, "begin", 5)) {
+			MONTRACE_SPAN(&hang, MONTRACE_INFO, "hang", MT(n));
+			montrace_enter(&hang);
+		} else if (!strncmp(text, "end", 3)) {
+			montrace_exit(&hang);
+			montrace_close(&hang);
+		}
+		printf("did=%d\ndone\n", ++n);
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -154,6 +179,8 @@ int main(int argc, char **argv)
 	wait_line();
 	if (!strcmp(argv[1], "jobs"))
 		jobs(atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 20);
+	else if (!strcmp(argv[1], "steps"))
+		steps();
 	else if (!strcmp(argv[1], "slow"))
 		slow(atoi(argv[2]));
 	else
