@@ -48,6 +48,7 @@ static void *call_trial(void *page)
 	return NULL;
 }
 
+#if defined(__x86_64__)
 static void trial_died(int signal)
 {
 	(void)signal;
@@ -76,6 +77,7 @@ static bool child_survives(void *page)
 			return false;
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
+#endif
 
 static void try_page(const struct bpf_program *trial, const volatile unsigned long long *hits, int fd,
 		     unsigned char *page, struct mt_features *f)

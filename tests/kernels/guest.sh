@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The first process of the virtual machine (run.sh): sets up the system, runs the checks, powers off.
-# Results go to ttyS1, traces to ttyS2.
+# The command line of the kernel says on which serial lines results and traces go, and what a breakpoint begins with
+# (mt_results, mt_traces, mt_armed), and how many hits a thread makes (mt_hits).
 
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -13,8 +14,8 @@ mount -t tmpfs tmp /tmp
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 mount -t securityfs security /sys/kernel/security
-stty -F /dev/ttyS1 raw
-stty -F /dev/ttyS2 raw
+stty -F $mt_results raw
+stty -F $mt_traces raw
 cd /tmp
 
 now() {
@@ -22,7 +23,7 @@ now() {
 }
 
 result() {
-	echo "$*" >/dev/ttyS1
+	echo "$*" >$mt_results
 }
 
 # ---- Targets and the tracer -------------------------------------------------------------------------
@@ -82,7 +83,7 @@ send() {
 		echo "trace $1"
 		gzip -c "$1.pftrace" | base64
 		echo "truth $1 $(tr '\n' ' ' <out.$1)"
-	} >/dev/ttyS2
+	} >$mt_traces
 }
 
 fail() {
@@ -112,9 +113,9 @@ has_multi() {
 	[ $major -gt 6 ] || [ $major = 6 -a ${rest%%.*} -ge 6 ]
 }
 
-# 4 threads, 20,000 hits each: every one is delivered or counted as lost. Before, while and after: the target's memory.
+# 4 threads, $mt_hits hits each: every one is delivered or counted as lost. Before, while and after: the target's memory.
 check_count() {
-	start count count 4 20000
+	start count count 4 $mt_hits
 	look $PID >before
 	begin=$(now)
 	trace count -v -p $PID -o count.pftrace || { fail "$(cat err.count)"; return; }
@@ -137,7 +138,7 @@ check_count() {
 
 # A ring that is too small: what is lost is counted, and the trace says the same number (verify.py).
 check_small_ring() {
-	start small count 4 20000
+	start small count 4 $mt_hits
 	trace small -v --ring 4K -p $PID -o small.pftrace || { fail "$(cat err.small)"; return; }
 	go
 	wait_for out.small '^done' || { fail "the target hangs"; return; }
@@ -168,7 +169,7 @@ check_links() {
 
 check_armed_memory() {
 	grep -q ' 0000$' armed && { fail "semaphores: $(tr '\n' ';' <armed)"; return; }
-	grep -qv '^cc ' armed && { fail "code: $(tr '\n' ';' <armed)"; return; }
+	grep -qv "^$mt_armed " armed && { fail "code: $(tr '\n' ';' <armed)"; return; }
 	cmp -s before armed && fail "nothing was armed"
 	return 0
 }
@@ -236,6 +237,13 @@ check_command() {
 	send command
 }
 
+# Thunks in pages that are guarded by branch target identification (arm64).
+check_bti() {
+	montrace-bpf -v -o bti.pftrace -- bti 2>err.bti >out.bti || { fail "exit status $?: $(tail -n 1 err.bti)"; return; }
+	[ "$(number err.bti 'hits delivered')" = 200 ] && [ "$(said bti hits)" = 200 ] ||
+		fail "$(number err.bti 'hits delivered') delivered, target: $(said bti hits)"
+}
+
 # Children of the command are followed, and what they exec.
 check_follow() {
 	montrace-bpf -v -o follow.pftrace -- sh -c 'echo go | count 1 300; echo go | count 2 50; true' 2>err.follow >out.follow ||
@@ -283,7 +291,7 @@ check_lockdown() {
 
 KERNEL=$(uname -r)
 result "note kernel $KERNEL, up after $(now) s"
-for c in count links armed_memory small_ring detach die foreign pages command follow list unprivileged no_btf lockdown; do
+for c in count links armed_memory small_ring detach die foreign pages command $([ -e /bin/bti ] && echo bti) follow list unprivileged no_btf lockdown; do
 	case $c in
 	unprivileged) start idle count 1 1 ;;
 	esac

@@ -3,7 +3,10 @@
 #
 # Boots Debian's kernels in qemu and runs the built tool (MT_BUILD) on real targets there.
 #
-#   tests/kernels/run.sh [NAME]...     NAME: 6.1, 6.12; all without. MT_KEEP=1 keeps what the machines said
+#   tests/kernels/run.sh [--arch amd64|arm64] [NAME]...     NAME: 6.1, 6.12; all without
+#
+# MT_KEEP=1 keeps what the machines said. With --arch arm64 the tool and the targets are built by the cross compiler
+# first (arm64.sh); the tool of MT_BUILD then only reads the traces. Three to five minutes, and on request only.
 #
 # The kernels come from Debian's packages, downloaded with apt and unpacked, never installed; they are kept in
 # build-test/kernels. A virtual machine has an initial file system and nothing else: busybox, the tool with its
@@ -14,10 +17,22 @@ set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/../../scripts/lib.sh"
 
+ARCH=amd64
+if [ "${1:-}" = --arch ]; then
+	ARCH=${2:-}
+	shift 2 || exit 1
+fi
+case $ARCH in
+amd64 | arm64) ;;
+*) die "--arch is amd64 or arm64" ;;
+esac
+
 BUILD=$(cd "${MT_BUILD:-$MT_ROOT/build}" && pwd) || exit 1
-CACHE=$MT_ROOT/build-test/kernels
+KEPT=$MT_ROOT/build-test/kernels
+CACHE=$KEPT
 WORK=$(mktemp -d) || exit 1
-BOOT_SECONDS=${MT_KERNEL_SECONDS:-210} # of a machine from power on to power off
+# Of a machine from power on to power off.
+BOOT_SECONDS=${MT_KERNEL_SECONDS:-$([ $ARCH = arm64 ] && echo 600 || echo 210)}
 QEMU_PIDS=()
 PASSED=0 FAILED=0 SKIPPED=0
 
@@ -32,7 +47,7 @@ clean() {
 	else
 		rm -rf "$WORK"
 	fi
-	give_back "$CACHE"
+	give_back "$KEPT"
 }
 trap clean EXIT
 trap 'exit 1' INT TERM
@@ -65,7 +80,7 @@ finish() {
 package_of() {
 	case $1 in
 	busybox) echo busybox-static ;;
-	*) apt-cache pkgnames "linux-image-$1." | grep -E -- '-cloud-amd64-unsigned$' | sort -V | tail -n 1 ;;
+	*) apt-cache pkgnames "linux-image-$1." | grep -E -- "-cloud-$ARCH-unsigned\$" | sort -V | tail -n 1 ;;
 	esac
 }
 
@@ -87,10 +102,18 @@ fetch() {
 	printf '%s\n' "$package" >"$dir/package"
 }
 
+renew_lists() {
+	if [ $ARCH = arm64 ]; then
+		arm64_update
+	else
+		apt_update
+	fi
+}
+
 # As fetch; if apt's lists are missing or old, with new ones, and with backports; else what is there from before.
 get() {
 	fetch "$1" && return 0
-	(apt_update) && fetch "$1" && return 0
+	(renew_lists) && fetch "$1" && return 0
 	[ "$1" != 6.12 ] || [ -n "$(package_of "$1")" ] || { add_backports && fetch "$1" && return 0; }
 	[ ! -e "$WORK/deb.$1.log" ] || tail -n 3 "$WORK/deb.$1.log"
 	[ -e "$CACHE/$1/package" ]
@@ -102,6 +125,10 @@ get() {
 copy_libraries() {
 	local lib
 
+	if [ $ARCH = arm64 ]; then
+		arm64_copy_libraries "$1"
+		return
+	fi
 	ldd "$1" | grep -oE '/[^ ]+' | while read -r lib; do
 		mkdir -p "$ROOT$(dirname "$lib")" && cp -L "$lib" "$ROOT$lib"
 	done
@@ -111,11 +138,13 @@ copy_libraries() {
 build_targets() {
 	local src=$MT_ROOT/tests/integration/targets cc="${CC:-cc} -O2 -g -pthread -I$MT_ROOT/include"
 
+	[ $ARCH != arm64 ] || cc="$ARM64_CC -O2 -g -pthread -I$MT_ROOT/include"
 	$cc -static -no-pie "$src/count.c" -o "$ROOT/bin/count" &&
 		$cc "$src/die.c" -o "$ROOT/bin/die" &&
 		$cc "$src/operands.c" -o "$ROOT/bin/operands" &&
-		$cc "$src/pointers.c" -o "$ROOT/bin/pointers" &&
-		copy_libraries "$ROOT/bin/die"
+		$cc "$src/pointers.c" -o "$ROOT/bin/pointers" || return 1
+	[ $ARCH != arm64 ] || $cc -mbranch-protection=standard "$HERE/bti.c" -o "$ROOT/bin/bti" || return 1
+	copy_libraries "$ROOT/bin/die"
 }
 
 # Addresses of code and semaphore of each probe of count, for the guest.
@@ -130,23 +159,39 @@ make_root() {
 	mkdir -p "$ROOT"/{bin,etc,proc,run,sys,dev,tmp} || return 1
 	printf 'root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$ROOT/etc/passwd"
 	cp "$CACHE/busybox/busybox" "$ROOT/bin/" && cp "$HERE/guest.sh" "$ROOT/init" && chmod 755 "$ROOT/init" &&
-		cp "$BUILD/montrace-bpf" "$ROOT/bin/" || return 1
-	strip -g "$ROOT/bin/montrace-bpf" 2>/dev/null
-	copy_libraries "$BUILD/montrace-bpf" && build_targets && list_probes || return 1
-	(cd "$ROOT" && find . | "$CACHE/busybox/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$WORK/initrd"
+		cp "$TOOL" "$ROOT/bin/" || return 1
+	$STRIP -g "$ROOT/bin/montrace-bpf" 2>/dev/null
+	copy_libraries "$TOOL" && build_targets && list_probes || return 1
+	(cd "$ROOT" && find . | "$KEPT/busybox/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$WORK/initrd"
 }
 
 # ---- Machines ---------------------------------------------------------------------------------------
+
+# The three serial lines. The guest is told their names, what the first byte of a breakpoint is, and how many hits a
+# thread makes: the lines of arm64 take minutes for a trace of more, and whole seconds during which nothing else runs.
+lines() {
+	local out=$1
+
+	if [ $ARCH = arm64 ]; then
+		LINES_ARGS=(-serial "file:$out/console" -chardev "file,id=results,path=$out/results"
+			-chardev "file,id=traces,path=$out/traces" -device pci-serial,chardev=results
+			-device pci-serial,chardev=traces)
+		APPEND="console=ttyAMA0 mt_results=/dev/ttyS0 mt_traces=/dev/ttyS1 mt_armed=a0 mt_hits=5000 nosoftlockup"
+	else
+		LINES_ARGS=(-serial "file:$out/console" -serial "file:$out/results" -serial "file:$out/traces")
+		APPEND="console=ttyS0 mt_results=/dev/ttyS1 mt_traces=/dev/ttyS2 mt_armed=cc mt_hits=20000"
+	fi
+}
 
 boot() {
 	local name=$1 out=$WORK/$1
 
 	mkdir -p "$out"
-	timeout -k 5 "$BOOT_SECONDS" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 768 \
-		-nodefaults -no-user-config -display none -no-reboot \
-		-serial "file:$out/console" -serial "file:$out/results" -serial "file:$out/traces" \
+	lines "$out"
+	timeout -k 5 "$BOOT_SECONDS" "${QEMU[@]}" -accel tcg,thread=multi -smp 2 -m 768 \
+		-nodefaults -no-user-config -display none -no-reboot "${LINES_ARGS[@]}" \
 		-kernel "$CACHE/$name/vmlinuz" -initrd "$WORK/initrd" \
-		-append "console=ttyS0 quiet panic=-1 nokaslr mitigations=off" >"$out/qemu" 2>&1 </dev/null &
+		-append "$APPEND quiet panic=-1 nokaslr mitigations=off" >"$out/qemu" 2>&1 </dev/null &
 	QEMU_PIDS+=($!)
 }
 
@@ -188,7 +233,10 @@ skip_all() {
 names=("$@")
 [ ${#names[@]} != 0 ] || names=(6.1 6.12)
 [ "$(uname -m)" = x86_64 ] || skip_all "the kernels are for x86-64"
-command -v qemu-system-x86_64 >/dev/null || skip_all "no qemu-system-x86_64 (package qemu-system-x86)"
+QEMU=(qemu-system-x86_64 -cpu max)
+[ $ARCH != arm64 ] || QEMU=(qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on,sve=off)
+command -v "${QEMU[0]}" >/dev/null ||
+	skip_all "no ${QEMU[0]} (package qemu-system-$([ $ARCH = arm64 ] && echo arm || echo x86))"
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || skip_all "no apt here: the kernels are Debian's packages"
 command -v python3 >/dev/null || skip_all "no python3"
 [ -x "$BUILD/montrace-bpf" ] || {
@@ -196,7 +244,14 @@ command -v python3 >/dev/null || skip_all "no python3"
 	finish
 }
 mkdir -p "$CACHE"
-get busybox || skip_all "busybox-static cannot be downloaded"
+(ARCH=amd64 && get busybox) || skip_all "busybox-static cannot be downloaded"
+TOOL=$BUILD/montrace-bpf
+STRIP=strip
+if [ $ARCH = arm64 ]; then
+	. "$HERE/arm64.sh"
+	arm64_prepare
+	get busybox || skip_all "busybox-static of arm64 cannot be downloaded"
+fi
 make_root || {
 	failed "the initial file system could not be made"
 	finish

@@ -28,7 +28,9 @@ static void die(const char *how)
 
 static void before(int i)
 {
-	MONTRACE_SCOPE("before", MT(i));
+	/* 64 bytes without the ids: as much as goes in registers */
+	MONTRACE_SCOPE("before", MT(i), MT_I64("b", i + 10), MT_I64("c", i + 20), MT_I64("d", i + 30),
+		       MT_I64("e", i + 40));
 }
 
 int main(int argc, char **argv)
