@@ -90,6 +90,8 @@ add_library(montrace_core STATIC
   userspace/timeline_tree.c
   userspace/tracedir.c
   userspace/tracefiles.c
+  userspace/tracefiles_file.c
+  userspace/tracefiles_name.c
   userspace/tracedir_name.c
   userspace/tracedir_walk.c
   userspace/usdt_operand.c

@@ -9,7 +9,7 @@
 set(mt_shared tests/check_sink.c)
 get_target_property(mt_core_sources montrace_core SOURCES)
 if(NOT "userspace/options.c" IN_LIST mt_core_sources)
-  list(APPEND mt_shared userspace/options.c)
+  list(APPEND mt_shared userspace/options.c userspace/options_help.c userspace/options_value.c)
 endif()
 add_library(mt_test_support STATIC ${mt_shared})
 target_include_directories(mt_test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)

@@ -23,7 +23,8 @@ add_custom_command(
   DEPENDS ${MT_BPF_OBJ})
 
 add_executable(montrace-bpf
-  userspace/main.c userspace/options.c userspace/cmd_record.c userspace/record_tell.c userspace/cmd_files.c
+  userspace/main.c userspace/options.c userspace/options_help.c userspace/options_value.c
+  userspace/cmd_record.c userspace/record_tell.c userspace/cmd_files.c
   userspace/session.c userspace/session_open.c userspace/session_feed.c userspace/session_targets.c userspace/watch.c
   userspace/attach.c userspace/attach_arm.c userspace/attach_foreign.c userspace/features.c
   userspace/record_usdt.c userspace/session_foreign.c

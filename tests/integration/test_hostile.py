@@ -106,6 +106,14 @@ def test_latest_in_the_way(c):
     equal(os.listdir(victim), [], "the victim's directory")
 
 
+def everything(directory):
+    """The directory and all that is in it, links not followed."""
+    found = [directory]
+    for at, dirs, fs in os.walk(directory):
+        found += [os.path.join(at, n) for n in dirs + fs]
+    return found
+
+
 def test_umask(c):
     """umask 0: nobody else may read or write what is made."""
     t = ticks(c)
@@ -115,7 +123,9 @@ def test_umask(c):
     t.read()
     equal(p.wait(20), 0, "exit status")
     t.end()
-    for p in [c.dir + "/d", c.dir + "/d/executions"] + files(c.dir + "/d"):
+    made = [p for p in everything(c.dir + "/d") if not os.path.islink(p)]
+    equal(len(made), 4, "made: %r" % made)
+    for p in made:
         equal(os.stat(p).st_mode & 0o027, 0, "mode %o of %s" % (os.stat(p).st_mode, p))
     out = c.dir + "/o.pftrace"
     status, _, err = run_tool(["-o", out, "--", "sh", "-c", "umask 0; " + c.targets["short"]])
@@ -124,7 +134,7 @@ def test_umask(c):
 
 
 def test_files_belong_to_caller(c):
-    """As root by sudo: directories and files belong to who called."""
+    """As root by sudo: directories, the link and files belong to who called, with -o too."""
     t = ticks(c)
     env = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
     base = c.dir + "/d"
@@ -135,8 +145,13 @@ def test_files_belong_to_caller(c):
     t.read()
     t.end()
     equal(tr.wait(), 0, "exit status: " + tr.text())
-    for p in [base + "/executions"] + files(base):
-        equal(os.lstat(p).st_uid, NOBODY, "owner of " + p)
+    out = c.dir + "/o.pftrace"
+    status, _, err = run_tool(["-o", out, "--", c.targets["short"]], env=env)
+    equal(status, 0, "exit status: " + err)
+    made = everything(base)
+    equal(len(made), 5, "made: %r" % made)
+    for p in made + [out]:
+        equal((os.lstat(p).st_uid, os.lstat(p).st_gid), (NOBODY, NOBODY), "owner of " + p)
 
 
 # ---- Names ----------------------------------------------------------------------------------------------
