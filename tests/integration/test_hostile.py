@@ -267,8 +267,13 @@ def test_closed_pipe(c):
     p = subprocess.Popen([lib.TOOL, "-p", str(t.pid), "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     equal(len(p.stdout.read(10)), 10, "bytes read")
     p.stdout.close()
+    try:
+        status = p.wait(20)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        raise lib.Failed("it goes on")
     err = p.stderr.read().decode()
-    equal(p.wait(20), 1, "exit status: " + err)
+    equal(status, 1, "exit status: " + err)
     wrong = [l for l in err.splitlines() if "error:" in l]
     equal(len(wrong), 1, "lines of error: " + err)
     need("Broken pipe" in wrong[0] and "standard output" in wrong[0], wrong[0])
