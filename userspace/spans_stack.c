@@ -256,24 +256,48 @@ static void continue_slices(struct mt_spans *s, struct sp_thread *t, uint32_t up
 	}
 }
 
-static bool is_nested(const struct sp_slice *sl)
+/*
+ * Is a scope of cs left by a jump when one of outer, around it, ends? Where ends say which scope they mean, not when
+ * that is another one of its own callsite: then the thread has more than one stack, and is on another.
+ */
+static bool is_left(const struct mt_callsite *cs, uint64_t match, const struct mt_callsite *outer)
 {
-	return !sl->span && (sl->cs->how & MT_HOW_NESTED);
+	return (cs->how & MT_HOW_NESTED) && !(match && cs == outer);
+}
+
+static bool slice_left(const struct sp_slice *sl, const struct mt_callsite *outer)
+{
+	return !sl->span && is_left(sl->cs, sl->match, outer);
+}
+
+/* The same for those from at on that were too deep to show. Those beyond are taken to be like the deepest. */
+static void hidden_left(struct mt_spans *s, struct sp_thread *t, uint32_t at, const struct mt_callsite *outer)
+{
+	for (uint32_t i = t->nhidden; i-- > at;) {
+		struct sp_hidden *h = &t->hidden[i];
+
+		if (h->span || !is_left(h->cs, h->match, outer))
+			continue;
+		if (i + 1 == t->nhidden)
+			t->deeper = 0;
+		hidden_del(s, t, i, 1);
+	}
 }
 
 /* Takes slice i off the stack, wherever it is. */
 static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t time,
 		   enum mt_end_reason reason)
 {
+	const struct mt_callsite *outer = t->stack[i].cs;
 	uint32_t old = t->depth, j, keep = i;
 
 	if (i + 1 < old && t->suspect < old && reason != MT_END_LOST)
 		s->stats.reordered++;
 	for (j = old - 1; j > i; j--)
 		emit_end(s, t, &t->stack[j], time,
-			 j < t->suspect            ? MT_END_LOST
-			 : is_nested(&t->stack[j]) ? MT_END_LEFT
-						   : MT_END_OUTER,
+			 j < t->suspect                    ? MT_END_LOST
+			 : slice_left(&t->stack[j], outer) ? MT_END_LEFT
+							   : MT_END_OUTER,
 			 0);
 	emit_end(s, t, &t->stack[i], time, reason, 0);
 	slice_done(s, &t->stack[i]);
@@ -281,7 +305,7 @@ static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t
 		if (j < t->suspect) {
 			slice_done(s, &t->stack[j]);
 			s->stats.lost_ends++;
-		} else if (is_nested(&t->stack[j])) {
+		} else if (slice_left(&t->stack[j], outer)) {
 			slice_done(s, &t->stack[j]);
 		} else {
 			t->stack[keep++] = t->stack[j];
@@ -291,6 +315,7 @@ static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t
 		hidden_del_suspect(s, t, old, 0);
 		t->suspect = i;
 	}
+	hidden_left(s, t, 0, outer);
 	t->depth = i;
 	continue_slices(s, t, keep, time);
 }
@@ -337,6 +362,7 @@ bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *c
 		    (!span && !meant(s, cs, t->hidden[i].cs, t->hidden[i].match)))
 			continue;
 		hidden_del_suspect(s, t, t->depth, i + 1);
+		hidden_left(s, t, i + 1, t->hidden[i].cs);
 		hidden_del(s, t, i, 1);
 		if (t->suspect > t->depth + i)
 			t->suspect = t->depth + i;

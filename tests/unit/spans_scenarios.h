@@ -1461,4 +1461,44 @@ static const struct scenario scenarios[] = {
 		       "deep=2\n",
 		.opts = {.max_depth = 2},
 	},
+	{
+		/* not left by an end of their own kind, for that says which it means; but by others */
+		.name = "end_says_which_nested",
+		.script = "begin a; begin n F; begin n G; end n F; begin b; begin n H; begin n I; end b; end "
+			  "a; end n G; end n H;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "begin 1/1 @20 n #2 span=2 parent=1 f=\"F\"\n"
+		       "begin 1/1 @30 n #3 span=3 parent=2 f=\"G\"\n"
+		       "end 1/1 @40 n #3 span=3 outer\n"
+		       "end 1/1 @40 n #2 span=2 normal\n"
+		       "begin 1/1 @40 n #4 span=3 parent=2 flow=F1 continued | parent=2\n"
+		       "begin 1/1 @50 b #5 span=4 parent=3\n"
+		       "begin 1/1 @60 n #6 span=5 parent=4 f=\"H\"\n"
+		       "begin 1/1 @70 n #7 span=6 parent=5 f=\"I\"\n"
+		       "end 1/1 @80 n #7 span=6 left\n"
+		       "end 1/1 @80 n #6 span=5 left\n"
+		       "end 1/1 @80 b #5 span=4 normal\n"
+		       "end 1/1 @90 n #4 span=3 left\n"
+		       "end 1/1 @90 a #1 span=1 normal\n"
+		       "stray=2\n"
+		       "reordered=3\n",
+	},
+	{
+		.name = "nested_hidden",
+		.script = "begin a; begin n A; begin n B; begin n C; begin a; begin n D; end a; end n C; end "
+			  "a; begin b; end b;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "begin 1/1 @20 n #2 span=2 parent=1 f=\"A\"\n"
+		       "end 1/1 @90 n #2 span=2 left\n"
+		       "end 1/1 @90 a #1 span=1 normal\n"
+		       "begin 1/1 @100 b #3 span=3\n"
+		       "end 1/1 @110 b #3 span=3 normal\n"
+		       "reordered=1\n"
+		       "deep=4\n",
+		.opts = {.max_depth = 2},
+	},
 };

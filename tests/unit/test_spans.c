@@ -112,6 +112,17 @@ static const struct mt_callsite sites[] = {
 		    {"g", I64, .pair = 1},
 		    {"f", STR, .pair = 2},
 		    {"ret", I64}}},
+	{.id = 31,
+	 .class_ = MONTRACE_CLASS_SCOPE,
+	 .level = MONTRACE_INFO,
+	 .how = MT_HOW_NESTED,
+	 .name = "n",
+	 .target = "app",
+	 .file = "",
+	 .function = "",
+	 .nfields = 2,
+	 .end_at = 1,
+	 .fields = {{"f", STR, .pair = 1}, {"f", STR, .pair = 1}}},
 };
 
 struct world {
