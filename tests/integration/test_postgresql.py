@@ -261,7 +261,7 @@ def test_postgresql_prepared(c):
     """Prepared statements and the extended protocol: their texts too, a span for each message of the client."""
     with Server() as s:
         s.bench("-i", "-q", "-s", "1")
-        for mode, per_run, per_statement in (("extended", 3, 0), ("prepared", 2, 1)):
+        for mode, per_run, per_statement in (("extended", 3, 0), ("prepared", 2, 1)) * (10 if c.long else 1):
             rows, since, _, _ = trace(c, s, ["--all", s.bin + "/postgres"],
                                       lambda: s.bench("-c", "2", "-t", "25", "-M", mode))
             log = by_pid(s.logged(since, r"execute [^:]*"))
@@ -276,6 +276,11 @@ def test_postgresql_prepared(c):
 
 def test_postgresql_arguments(c):
     """Every argument that the profiles use, against what the server says."""
+    for _ in range(10 if c.long else 1):
+        arguments(c)
+
+
+def arguments(c):
     with Server() as s:
         s.sql("CREATE TABLE big AS SELECT g AS a, 'text ' || g AS b FROM generate_series(1, 40000) g",
               "CREATE TABLE l (a int)", "VACUUM big", "CHECKPOINT")
