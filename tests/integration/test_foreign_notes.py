@@ -259,7 +259,10 @@ def test_foreign_notes_that_lie(c):
         if name in ("sem-far", "sem-odd", "sem-sealed", "pc-data", "size-huge", "unended"):
             traced(c, exe, without, warn, (1, 0), name)
     need("1 with a semaphore that cannot be raised" in run_tool(["list", c.dir + "/sem-odd"])[1], "list does not say so")
-    # two probes of one name and place with different semaphores: one of them is told, and hits once
+    # two probes at one place with different semaphores, which the kernel does not take: the first is armed
+    exe = changed(c, "two-semaphores", lambda e: e.set("solo", PC, e.get("plain", PC)))
+    traced(c, exe, without, r"1 of \d USDT sites could not be armed \(Invalid argument\)", (1, 0), "two semaphores")
+    # two at one place with the same one
     e = elf(c)
     e.set("guard2", PC, e.get("guard", PC))
     exe = e.write(os.path.join(c.dir, "same-place"))
