@@ -18,6 +18,7 @@
  *  F6  No page is touched that somebody else than the kernel would have to bring: userfaultfd, FUSE, network file
  *      systems, devices. Who waits for such a page in here holds up every detach in the system, for good if it never
  *      comes.
+ *      What remains is a target that makes such memory of a page between the look and the touch, to harm itself.
  *
  * Example: 8@%rdi 4@-20(%rbp), wanted as text and number: ops {di, +0}, {bp - 20, deref, 4 bytes}; values
  * {address, n}; the text is read at the address, behind the values; the record has 24 + 16 + its length.
