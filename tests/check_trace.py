@@ -18,6 +18,7 @@ violation, then one line of counts as JSON:
     lost        sum of the annotation `count` of instants named `events lost`
     perf_lost   sum of PerfSample.kernel_records_lost
     names       slices by name
+    lanes       tracks by name that are neither thread nor process nor counter, below a process, and hold slices
     machines    hosts, by machine id (0: packets have none)
     open        slices open at the end
 
@@ -536,6 +537,8 @@ class Checker:
             self.max_depth = depth
             if depth > MAX_DEPTH:
                 self.bad("more than %d slices open on track %d" % (MAX_DEPTH, uuid))
+        if depth > 1 and self.is_lane(uuid):
+            self.bad("two slices open on lane %d" % uuid)
         self.slices += 1
         names = self.names
         names[name] = names.get(name, 0) + 1
@@ -545,6 +548,10 @@ class Checker:
             names[name] = names.get(name, 0) + 1
         if name in self.want:
             self.args_out.append(args or {})
+
+    def is_lane(self, uuid):
+        d = self.desc.get(uuid)
+        return d is not None and d[3] == "track" and d[2] != 0
 
     def end(self, tr, uuid, name):
         stack = tr[1]
@@ -728,6 +735,10 @@ class Checker:
 
     def counts(self):
         kinds = [x[3] for x in self.desc.values()]
+        lanes = {}
+        for uuid, t in self.tracks.items():
+            if t[2] and self.is_lane(uuid):
+                lanes[self.desc[uuid][1]] = lanes.get(self.desc[uuid][1], 0) + 1
         return {
             "slices": self.slices,
             "spans": self.spans,
@@ -743,6 +754,7 @@ class Checker:
             "truncated": self.truncated,
             "machines": sum(1 for x in self.machines if x),
             "names": self.names,
+            "lanes": lanes,
         }
 
     def value(self, key):
@@ -917,6 +929,10 @@ def cases():
     yield "odd clock", SNAP + pkt((10, 1), (6, snap_fields(1001, extra=([(1, 9), (2, 1)],)))), "clock 9", {}
     yield ("clock changes", HEAD + DELTA + pkt((10, 3), (6, snap_fields(2001, extra=([(1, 64), (2, 0), (3, 1), (4, 1)],)))),
            "changes its kind", {})
+    lane = HEAD + pkt((10, 1), (60, enc((1, 20), (5, 7), (2, "req"))))
+    yield "lane", lane + begin(1, 1, (11, 20)) + end(2, 1, (11, 20)) + begin(2, 2, (11, 20)) + end(3, 2, (11, 20)), None, {}
+    yield "two on a lane", lane + begin(1, 1, (11, 20)) + begin(2, 2, (11, 20)) + end(3, 2, (11, 20)) + \
+        end(4, 1, (11, 20)), "two slices open on lane 20", {}
     yield "negative time", HEAD + ev(2**63, (9, 3), (10, 1)), "negative time", {}
     yield "unknown clock", HEAD + begin(1, 1, more=((58, 70),)) + end(1010, 1), "clock 70", {}
     yield "never cleared", HEAD + ev(1000, (9, 3), (23, "x"), (11, 8), seq=5), "never cleared", {}
@@ -963,7 +979,7 @@ def self_test():
     c = check(GOOD, want_args=("a", "b", "events lost"))
     got = c.counts()
     want = {"slices": 2, "spans": 2, "instants": 1, "counters": 1, "threads": 1, "processes": 1, "lost": 12,
-            "perf_lost": 12, "names": {"a": 1, "b": 1}, "open": 0, "depth": 2}
+            "perf_lost": 12, "names": {"a": 1, "b": 1}, "open": 0, "depth": 2, "lanes": {}}
     for k, v in want.items():
         n += 1
         if got[k] != v:
