@@ -19,6 +19,8 @@
  *      systems, devices. Who waits for such a page in here holds up every detach in the system, for good if it never
  *      comes.
  *      What remains is a target that makes such memory of a page between the look and the touch, to harm itself.
+ *  F7  A span with a key makes one record at its begin and one at its end; its id is made of the key and of what the
+ *      plan adds (the callsite). Which begin an end belongs to, userspace knows (spans_keyed.c).
  *
  * Example: 8@%rdi 4@-20(%rbp), wanted as text and number: ops {di, +0}, {bp - 20, deref, 4 bytes}; values
  * {address, n}; the text is read at the address, behind the values; the record has 24 + 16 + its length.
@@ -30,13 +32,9 @@
 
 #define MAX_TEXT 1024  /* MONTRACE_MAX_TEXT */
 #define TEXT_MASK 2047 /* covers MAX_TEXT and 2 */
-#define TEXT_END 4064  /* RECORD_MAX less the second record, less what fills up to 8 */
+#define TEXT_END 4064  /* RECORD_MAX less what fills up to 8 */
 #define KIND_SCOPE_END 2
-#define KIND_SPAN_NEW 3
-#define KIND_SPAN_ENTER 4
-#define KIND_SPAN_CLOSE 6
 #define RF_CUT_TEXT 8 /* MONTRACE_RF_CUT_TEXT */
-#define RF_LEFT 64    /* MONTRACE_RF_LEFT */
 
 struct record {
 	__u16 size;
@@ -59,6 +57,7 @@ struct scratch {
 	__u8 missing[MT_PLAN_OPS];
 	__u64 site; /* address of the site */
 	__u64 fs, gs32;
+	__u64 key; /* of the span */
 	__u64 cmp[MT_PLAN_TEXT / 8 + 1];
 	struct nest nest[MT_PLAN_NEST];
 	__u32 end; /* bytes of buf in use */
@@ -359,11 +358,10 @@ static __always_inline bool only_ends(struct scratch *s, const struct mt_plan *p
 	return (p->flags & MT_PLAN_WHILE) && !s->vals[p->key & 15];
 }
 
-/* Closes the record in the buffer; a span that begins gets its second one. Returns the bytes of both. */
+/* Closes the record in the buffer. Returns its bytes. */
 static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 {
 	__u32 end = s->end & 4095;
-	struct record *enter;
 
 	*(__u64 *)(s->buf + end) = 0;
 	end = (end + 7) & 4088;
@@ -371,27 +369,13 @@ static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 	s->rec.kind = p->kind;
 	s->rec.nfields = p->nfields;
 	s->rec.flags = s->flags;
-	s->rec.span = 0;
+	s->rec.span = p->flags & MT_PLAN_SPAN ? span_id(s->key, p->salt) : 0;
 	s->rec.parent = 0;
 	if (only_ends(s, p)) {
 		s->rec.kind = KIND_SCOPE_END;
 		s->rec.nfields = 0;
 	}
-	if (!(p->flags & MT_PLAN_SPAN))
-		return end;
-	s->rec.span = span_id(s->vals[p->key & 15], p->salt);
-	if (p->kind == KIND_SPAN_CLOSE)
-		s->rec.flags |= RF_LEFT;
-	if (p->kind != KIND_SPAN_NEW)
-		return end;
-	enter = (struct record *)(s->buf + (end & 4088));
-	enter->size = sizeof(*enter);
-	enter->kind = KIND_SPAN_ENTER;
-	enter->nfields = 0;
-	enter->flags = 0;
-	enter->span = s->rec.span;
-	enter->parent = 0;
-	return end + sizeof(*enter);
+	return end;
 }
 
 #define PUT_FOREIGN(max)                                                              \
@@ -415,25 +399,29 @@ static __always_inline __u32 lay_out(struct scratch *s, const struct mt_plan *p)
 
 static __always_inline bool wanted(struct scratch *s, const struct mt_plan *p, bool may_fault)
 {
-	bool any = false, all = true;
-	__u32 i;
+	__u32 i, at = 0;
 
 	if (!p->ntests)
 		return !(p->flags & MT_PLAN_NEST_POP) || mt_nest_pop(s, p->spec);
 	for (i = 0; i < MT_PLAN_TESTS; i++) {
-		if (i >= p->ntests)
-			break;
-		if (p->tests[i].alt) {
-			any |= all;
-			all = true;
-		}
-		if (!(may_fault ? mt_test_s(s, p, i) : mt_test_n(s, p, i)))
-			all = false;
+		if (i != at)
+			continue;
+		at = (may_fault ? mt_test_s(s, p, i) : mt_test_n(s, p, i)) ? p->tests[i].yes : p->tests[i].no;
 	}
-	any |= all;
 	if (p->flags & MT_PLAN_NEST_PUSH)
-		mt_nest_push(s, p->spec, any);
-	return any;
+		mt_nest_push(s, p->spec, at == MT_TEST_YES);
+	return at == MT_TEST_YES;
+}
+
+/* False: it could not be read. */
+static __always_inline bool read_key(struct scratch *s, const struct mt_plan *p, bool may_fault)
+{
+	if (s->missing[p->key & 15])
+		return false;
+	s->key = s->vals[p->key & 15];
+	if (!(p->flags & MT_PLAN_KEY_TEXT))
+		return true;
+	return may_fault ? mt_text_key_s(s, p->key) : mt_text_key_n(s, p->key);
 }
 
 /* Nothing to read and nothing to ask: half of all probes of spans. Their record needs neither plan nor scratch. */
@@ -498,7 +486,8 @@ static __always_inline int foreign_hit(struct pt_regs *ctx, bool may_fault)
 	if (!wanted(s, p, may_fault)) /* F1 */
 		return 0;
 	seq = st->seq++;
-	if ((p->flags & (MT_PLAN_SPAN | MT_PLAN_WHILE)) && s->missing[p->key & 15]) {
+	if (((p->flags & MT_PLAN_SPAN) && !read_key(s, p, may_fault)) ||
+	    ((p->flags & MT_PLAN_WHILE) && s->missing[p->key & 15])) {
 		count_lost(MT_LOST_READ);
 		return 0;
 	}

@@ -106,23 +106,58 @@ enum mt_cmp {
 	MT_CMP_TEXT_NE,
 };
 
-/* A comparison. A value that is missing makes it false. */
+/* What kind of number a value is compared as. */
+enum mt_num { MT_NUM_UNSIGNED, MT_NUM_SIGNED, MT_NUM_F32, MT_NUM_F64 };
+
+/* Where a comparison goes on: a later test, or the end. */
+enum { MT_TEST_YES = 0xfe, MT_TEST_NO = 0xff };
+
+/* A comparison. A value that is missing makes it false. The first one is test 0. */
 struct mt_plan_test {
 	unsigned char op;
-	unsigned char cmp;     /* enum mt_cmp */
-	unsigned char alt;     /* begins an alternative: (... && ...) || (this && ...) */
-	unsigned char signed_; /* compare as signed numbers */
-	unsigned int text;     /* index of the text */
-	unsigned long long value;
+	unsigned char cmp; /* enum mt_cmp */
+	unsigned char num; /* enum mt_num */
+	unsigned char yes; /* next test if it is true, MT_TEST_*; always a later one */
+	unsigned char no;
+	unsigned char text; /* index of the text */
+	unsigned short zero;
+	unsigned long long value; /* bits */
 };
 
+/*
+ * Bits of a number -> bits that are ordered as unsigned numbers. There is no floating point in BPF: the bits of
+ * floats are ordered by magnitude, below 0 the other way round; -0 is 0. False: not a number, nothing is true of it.
+ */
+static inline __attribute__((always_inline)) int mt_num_order(unsigned char num, unsigned long long *v)
+{
+	unsigned long long bits = *v, infinity = 0x7ff0000000000000ull;
+
+	if (num == MT_NUM_UNSIGNED)
+		return 1;
+	if (num == MT_NUM_SIGNED) {
+		*v = bits ^ 1ull << 63;
+		return 1;
+	}
+	if (num == MT_NUM_F32) { /* at the top, it is built as a double is */
+		bits <<= 32;
+		infinity = 0x7f80000000000000ull;
+	}
+	if (bits << 1 > infinity << 1)
+		return 0;
+	if (bits << 1 == 0)
+		bits = 0;
+	*v = bits >> 63 ? ~bits : bits | 1ull << 63;
+	return 1;
+}
+
 enum {
-	MT_PLAN_SPAN = 1,         /* with an id made of the key: begin is SPAN_NEW and SPAN_ENTER */
+	MT_PLAN_SPAN = 1,         /* with an id made of the key: SPAN_NEW and SPAN_CLOSE */
 	MT_PLAN_NEST_PUSH = 2,    /* begin of a span with a predicate: remember what it said ... */
 	MT_PLAN_NEST_POP = 4,     /* ... the end of such one: it said no, then this is nobody's end */
 	MT_PLAN_REGS = 8,         /* operands in registers */
 	MT_PLAN_THREAD_BASE = 16, /* operands relative to the thread's segment */
 	MT_PLAN_WHILE = 32,       /* a begin, or only an end if the operand `key` is 0 */
+	MT_PLAN_KEY_TEXT = 64,    /* the key is the address of a text; its first MT_PLAN_TEXT bytes count */
 };
 
 /*

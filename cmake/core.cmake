@@ -23,7 +23,9 @@ add_library(montrace_core STATIC
   userspace/flight_codec.c
   userspace/flight_counter.c
   userspace/flight_dump.c
+  userspace/flight_keyed.c
   userspace/flight_log.c
+  userspace/flight_replay.c
   userspace/flight_spec.c
   userspace/flight_table.c
   userspace/recordings.c
@@ -60,9 +62,11 @@ add_library(montrace_core STATIC
   userspace/names.c
   userspace/out.c
   userspace/pftrace.c
+  userspace/pftrace_ann.c
   userspace/pftrace_event.c
   userspace/pftrace_head.c
   userspace/pftrace_intern.c
+  userspace/pftrace_lane.c
   userspace/pftrace_life.c
   userspace/pftrace_loss.c
   userspace/pftrace_track.c
@@ -79,6 +83,7 @@ add_library(montrace_core STATIC
   userspace/room.c
   userspace/spans.c
   userspace/spans_hit.c
+  userspace/spans_keyed.c
   userspace/spans_life.c
   userspace/spans_span.c
   userspace/spans_stack.c

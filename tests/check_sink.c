@@ -13,7 +13,7 @@
 #define BUCKETS 256
 
 struct open {
-	uint64_t key, span;
+	uint64_t key, span, time;
 	const struct mt_callsite *cs;
 	char *name;
 	uint32_t name_len;
@@ -28,8 +28,8 @@ struct known {
 	bool parted; /* gone from a file that ended; only its end and those of its spans may be told */
 	uint32_t pid, tid;
 	uint64_t start;
-	uint64_t time; /* last one */
-	struct open *open;
+	uint64_t time;     /* last one */
+	struct open *open; /* of a thread: its stack; of a process: spans with a key, in no order */
 	uint32_t depth, cap;
 };
 
@@ -288,7 +288,8 @@ static void push(struct known *k, const struct mt_slice *sl)
 			abort();
 	}
 	o = &k->open[k->depth++];
-	*o = (struct open){.key = sl->key, .span = sl->span, .cs = sl->cs, .name_len = sl->name.len};
+	*o = (struct open){
+		.key = sl->key, .span = sl->span, .time = sl->time, .cs = sl->cs, .name_len = sl->name.len};
 	o->name = malloc(sl->name.len + 1u);
 	if (!o->name)
 		abort();
@@ -302,8 +303,12 @@ static void put_begin(struct check *c, const struct mt_slice *sl)
 	const char *sep = " ";
 	unsigned i;
 
-	put(c, "begin %u/%u @%" PRIu64 " %.*s #%" PRIu64 " span=%" PRIu64, sl->thread->process->pid,
-	    sl->thread->tid, sl->time, (int)sl->name.len, sl->name.p, sl->key, sl->span);
+	if (sl->thread)
+		put(c, "begin %u/%u", sl->thread->process->pid, sl->thread->tid);
+	else
+		put(c, "kbegin %u", sl->process->pid);
+	put(c, " @%" PRIu64 " %.*s #%" PRIu64 " span=%" PRIu64, sl->time, (int)sl->name.len, sl->name.p,
+	    sl->key, sl->span);
 	if (sl->parent)
 		put(c, " parent=%" PRIu64, sl->parent);
 	if (sl->flow && c->want_log)
@@ -317,15 +322,8 @@ static void put_begin(struct check *c, const struct mt_slice *sl)
 	put_fields(c, sl->cs, sl->values, sl->nvalues, sl->extra, sl->nextra);
 }
 
-static int check_begin(struct mt_sink *s, const struct mt_slice *sl)
+static void check_slice(struct check *c, const struct mt_slice *sl)
 {
-	struct check *c = check_of(s);
-	struct known *k;
-
-	c->calls++;
-	c->n.begins++;
-	c->n.open++;
-	k = check_thread(c, sl->thread, sl->time);
 	if (sl->key == 0)
 		fail(c, "slice 0");
 	if (sl->span == 0)
@@ -336,10 +334,31 @@ static int check_begin(struct mt_sink *s, const struct mt_slice *sl)
 		fail(c, "reentered without flow");
 	check_text(c, "slice name", sl->name.p, sl->name.len);
 	check_fields(c, sl->cs, sl->values, sl->nvalues, sl->extra, sl->nextra);
+}
+
+static int check_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	struct check *c = check_of(s);
+	struct known *k;
+
+	c->calls++;
+	c->n.begins++;
+	c->n.open++;
+	k = check_thread(c, sl->thread, sl->time);
+	check_slice(c, sl);
 	if (k)
 		push(k, sl);
 	put_begin(c, sl);
 	return c->inner && c->inner->ops->begin ? c->inner->ops->begin(c->inner, sl) : 0;
+}
+
+/* o has the key of e. */
+static void check_pair(struct check *c, const struct open *o, const struct mt_slice_end *e)
+{
+	if (o->span != e->span || o->cs != e->cs)
+		fail(c, "S2: end of slice %" PRIu64 " has another span or callsite", e->key);
+	else if (o->name_len != e->name.len || (o->name_len && memcmp(o->name, e->name.p, o->name_len) != 0))
+		fail(c, "S2: end of slice %" PRIu64 " has another name", e->key);
 }
 
 static void pop(struct check *c, struct known *k, const struct mt_slice_end *e)
@@ -354,15 +373,92 @@ static void pop(struct check *c, struct known *k, const struct mt_slice_end *e)
 	c->n.open--;
 	if (o->key != e->key)
 		fail(c, "S2: end of slice %" PRIu64 ", innermost is %" PRIu64, e->key, o->key);
-	else if (o->span != e->span || o->cs != e->cs)
-		fail(c, "S2: end of slice %" PRIu64 " has another span or callsite", e->key);
-	else if (o->name_len != e->name.len || (o->name_len && memcmp(o->name, e->name.p, o->name_len) != 0))
-		fail(c, "S2: end of slice %" PRIu64 " has another name", e->key);
+	else
+		check_pair(c, o, e);
 	free(o->name);
 }
 
-static const char *const reasons[] = {"normal",  "outer", "closed", "lost", "thread",
-				      "process", "exec",  "detach", "part", "left"};
+static void pop_keyed(struct check *c, struct known *k, const struct mt_slice_end *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->depth && k->open[i].key != e->key; i++)
+		;
+	if (i == k->depth) {
+		fail(c, "S6: end of slice %" PRIu64 " of process %u, which is not open", e->key, k->pid);
+		return;
+	}
+	check_pair(c, &k->open[i], e);
+	if (e->time < k->open[i].time)
+		fail(c, "S6: slice %" PRIu64 " ends before it begins", e->key);
+	free(k->open[i].name);
+	k->open[i] = k->open[--k->depth];
+	c->n.open--;
+}
+
+static const char *const reasons[] = {"normal", "outer",  "closed", "lost", "thread", "process",
+				      "exec",   "detach", "part",   "left", "again",  "forgotten"};
+
+static void put_end(struct check *c, const struct mt_slice_end *e)
+{
+	check_fields(c, NULL, NULL, 0, e->extra, e->nextra);
+	if (e->reason > MT_END_FORGOTTEN) {
+		fail(c, "end reason %d", (int)e->reason);
+		return;
+	}
+	c->n.ends_by[e->reason]++;
+	if (e->thread)
+		put(c, "end %u/%u", e->thread->process->pid, e->thread->tid);
+	else
+		put(c, "kend %u", e->process->pid);
+	put(c, " @%" PRIu64 " %.*s #%" PRIu64 " span=%" PRIu64 " %s", e->time, (int)e->name.len, e->name.p,
+	    e->key, e->span, reasons[e->reason]);
+	if (e->exit_status)
+		put(c, " status=%u", e->exit_status);
+	put_fields(c, NULL, NULL, 0, e->extra, e->nextra);
+}
+
+/* The process's entry if it may be used (S1). */
+static struct known *check_keyed(struct check *c, const struct mt_thread *t, const struct mt_process *p)
+{
+	struct known *k = p ? *find(c, p) : NULL;
+
+	if (t || !p || !k || k->thread)
+		fail(c, "S6: a span with a key of no process that was told, or of a thread");
+	return k;
+}
+
+static int check_keyed_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	struct check *c = check_of(s);
+	struct known *k = check_keyed(c, sl->thread, sl->process);
+	uint32_t i;
+
+	c->calls++;
+	c->n.keyed_begins++;
+	c->n.open++;
+	check_slice(c, sl);
+	for (i = 0; k && i < k->depth; i++)
+		if (k->open[i].key == sl->key)
+			fail(c, "S6: slice %" PRIu64 " begins twice", sl->key);
+	if (k)
+		push(k, sl);
+	put_begin(c, sl);
+	return c->inner && c->inner->ops->keyed_begin ? c->inner->ops->keyed_begin(c->inner, sl) : 0;
+}
+
+static int check_keyed_end(struct mt_sink *s, const struct mt_slice_end *e)
+{
+	struct check *c = check_of(s);
+	struct known *k = check_keyed(c, e->thread, e->process);
+
+	c->calls++;
+	c->n.keyed_ends++;
+	if (k)
+		pop_keyed(c, k, e);
+	put_end(c, e);
+	return c->inner && c->inner->ops->keyed_end ? c->inner->ops->keyed_end(c->inner, e) : 0;
+}
 
 static int check_end(struct mt_sink *s, const struct mt_slice_end *e)
 {
@@ -374,18 +470,7 @@ static int check_end(struct mt_sink *s, const struct mt_slice_end *e)
 	k = check_thread(c, e->thread, e->time);
 	if (k)
 		pop(c, k, e);
-	check_fields(c, NULL, NULL, 0, e->extra, e->nextra);
-	if (e->reason > MT_END_LEFT) {
-		fail(c, "end reason %d", (int)e->reason);
-	} else {
-		c->n.ends_by[e->reason]++;
-		put(c, "end %u/%u @%" PRIu64 " %.*s #%" PRIu64 " span=%" PRIu64 " %s",
-		    e->thread->process->pid, e->thread->tid, e->time, (int)e->name.len, e->name.p, e->key,
-		    e->span, reasons[e->reason]);
-		if (e->exit_status)
-			put(c, " status=%u", e->exit_status);
-		put_fields(c, NULL, NULL, 0, e->extra, e->nextra);
-	}
+	put_end(c, e);
 	return c->inner && c->inner->ops->end ? c->inner->ops->end(c->inner, e) : 0;
 }
 
@@ -481,7 +566,7 @@ static void put_gone(struct check *c, const struct mt_process *p)
 {
 	put(c, "gone %u", p->pid);
 	if (p->end_reason != MT_END_NORMAL)
-		put(c, " %s", p->end_reason <= MT_END_LEFT ? reasons[p->end_reason] : "?");
+		put(c, " %s", p->end_reason <= MT_END_FORGOTTEN ? reasons[p->end_reason] : "?");
 	if (p->exit_status)
 		put(c, " status=%u", p->exit_status);
 	put(c, "\n");
@@ -620,6 +705,8 @@ static const struct mt_sink_ops check_ops = {
 	.span_new = check_span_new,
 	.span_close = check_span_close,
 	.mark = check_mark,
+	.keyed_begin = check_keyed_begin,
+	.keyed_end = check_keyed_end,
 };
 
 int mt_check_new(struct mt_sink *inner, bool log, struct mt_sink **ret_sink)

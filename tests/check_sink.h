@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The oracle for everything that calls a sink: a sink that checks the invariants S1 to S5 of sink.h, counts,
+ * The oracle for everything that calls a sink: a sink that checks the invariants S1 to S6 of sink.h, counts,
  * keeps a log for tests if asked, and hands every call on to another sink if there is one.
  *
  * It remembers the first violation and goes on. It never touches sink_data, that is the other sink's.
@@ -16,7 +16,8 @@ struct mt_check_counts {
 	uint64_t span_news, span_closes, marks;
 	uint64_t lost; /* hits, sum over losses */
 	uint64_t open; /* slices open now */
-	uint64_t ends_by[MT_END_LEFT + 1];
+	uint64_t keyed_begins, keyed_ends;
+	uint64_t ends_by[MT_END_FORGOTTEN + 1]; /* of both kinds */
 };
 
 /*
@@ -40,6 +41,8 @@ const struct mt_check_counts *mt_check_counts(const struct mt_sink *sink);
  *   thread 10/11 name=worker
  *   begin 10/11 @100 outer #1 span=1 parent=2 flow=F1 reentered,cut a=1 b="x" | span=1
  *   end 10/11 @200 outer #1 span=1 process status=9 | host="a"
+ *   kbegin 10 @100 req #1 span=1 flow=F1 continued,cut a=1
+ *   kend 10 @200 req #1 span=1 normal | begin_thread=11 end_thread=12
  *   instant 10/11 @150 hi parent=1 cut a=1 | parent=1
  *   counter 10/11 @150 depth=5
  *   lost 10/11 @300 n=7 cause

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cmd_summary_int.h"
 
@@ -121,6 +122,42 @@ static void text_threads(FILE *out, const struct summary *s)
 	text_rest(out, s, s->nthreads, "threads");
 }
 
+/* What the tracer counted of begins and ends without the other one. */
+static const struct {
+	const char *key, *text, *json;
+} unpaired[] = {
+	{"montrace-bpf.unpaired.stray_ends", "ends without a begin", "stray_ends"},
+	{"montrace-bpf.unpaired.lost_ends", "spans closed because their end was lost", "lost_ends"},
+	{"montrace-bpf.unpaired.begun_again", "spans ended because their key began again", "begun_again"},
+	{"montrace-bpf.unpaired.too_many_open", "spans ended because too many were open", "too_many_open"},
+};
+
+static int64_t attribute(const struct mt_timeline *tl, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (uint32_t i = 0; i < tl->nattributes; i++) {
+		struct mt_str s = mt_tl_text(tl, tl->attributes[i].key);
+
+		if (!tl->attributes[i].text && s.len == len && !memcmp(s.p, key, len))
+			return tl->attributes[i].i;
+	}
+	return 0;
+}
+
+static void text_unpaired(FILE *out, const struct mt_timeline *tl)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < 4; i++) {
+		int64_t n = attribute(tl, unpaired[i].key);
+
+		if (n)
+			fprintf(out, "%s  %s: %" PRId64 "\n", any ? "" : "\nUNPAIRED\n", unpaired[i].text, n);
+		any |= n != 0;
+	}
+}
+
 void summary_text(FILE *out, const struct summary *s, const char *name)
 {
 	const struct mt_timeline *tl = s->tl;
@@ -140,6 +177,7 @@ void summary_text(FILE *out, const struct summary *s, const char *name)
 	text_counters(out, s);
 	text_threads(out, s);
 	tl_losses(out, tl);
+	text_unpaired(out, tl);
 	tl_end(out, tl);
 }
 
@@ -197,8 +235,11 @@ static void json_trace(FILE *out, const struct summary *s)
 		tl->slices, tl->open, tl->instants, tl->counters, s->described_threads, s->processes);
 	fprintf(out,
 		",\"lost\":%" PRIu64 ",\"kernel_lost\":%" PRIu64 ",\"writer_lost\":%" PRIu64
-		",\"packet_gaps\":%" PRIu64 "}\n",
+		",\"packet_gaps\":%" PRIu64,
 		tl->lost, tl->kernel_lost, tl->writer_lost, tl->packet_gaps);
+	for (unsigned i = 0; i < 4; i++)
+		fprintf(out, ",\"%s\":%" PRId64, unpaired[i].json, attribute(tl, unpaired[i].key));
+	fputs("}\n", out);
 }
 
 static void json_location(FILE *out, const struct mt_timeline *tl, const struct summary_instant *in)

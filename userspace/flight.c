@@ -18,6 +18,8 @@
  *  F4  A live process or thread keeps its slot. One that finds no slot (all are of live ones) is not kept,
  *      is counted, and a dump says so as a loss.
  *  F5  A dump changes nothing but what the passing of time changes anyway.
+ *  F6  Spans with a key are of no thread. Their records name the process; those that are open when the window
+ *      begins are in a list of it, found by their key. Else F2 to F4 hold for them with the process.
  *
  * Example. Limit: 3 events. On one thread: begin A@1, begin B@2, instant@3, end B@4, begin C@5.
  *  log: instant@3, end B@4, begin C@5; table: A@1, B@2. A dump at 6 gives: begin A@1, begin B@2, instant@3,
@@ -38,7 +40,7 @@ static struct flight *flight_of(struct mt_sink *s)
 	return (struct flight *)s;
 }
 
-static void skip(struct flight *f, uint64_t time)
+void fl_skip(struct flight *f, uint64_t time)
 {
 	if (!f->skipped_at || time - f->skipped_at > f->spec.time_ns)
 		f->skipped_now = 0;
@@ -56,7 +58,7 @@ static struct fl_thread *thread_for(struct flight *f, struct mt_thread *pub, uin
 	if (!t)
 		t = fl_thread_get(f, pub);
 	if (!t)
-		skip(f, time);
+		fl_skip(f, time);
 	return t;
 }
 
@@ -108,25 +110,20 @@ static void mark_cut(struct flight *f, struct mt_pack *w, size_t flags_at)
 	f->stats.cut++;
 }
 
-static int flight_begin(struct mt_sink *s, const struct mt_slice *sl)
+void fl_finish_begin(struct flight *f, struct fl_put *put, enum fl_kind kind, const struct fl_thread *t,
+		     const struct mt_slice *sl)
 {
-	struct flight *f = flight_of(s);
-	struct fl_thread *t = thread_for(f, sl->thread, sl->time);
 	enum fl_name mode = name_mode(sl->cs, sl->name);
-	struct fl_put put;
 	struct mt_pack w;
 	size_t flags_at;
 	bool whole;
 
-	if (!t)
-		return 0;
-	fl_start(f, &put, FL_BEGIN, t, sl->time);
-	fl_put_diff(&put, sl->key, f->at_tail.key);
-	fl_put_diff(&put, sl->span, f->at_tail.span);
-	fl_put_parent(&put, sl->span, sl->parent);
-	fl_put(&put, (uintptr_t)sl->cs);
-	fl_put(&put, sl->flow);
-	fl_data(f, &put, FL_BEGIN, 0, &w);
+	fl_put_diff(put, sl->key, f->at_tail.key);
+	fl_put_diff(put, sl->span, f->at_tail.span);
+	fl_put_parent(put, sl->span, sl->parent);
+	fl_put(put, (uintptr_t)sl->cs);
+	fl_put(put, sl->flow);
+	fl_data(f, put, kind, 0, &w);
 	flags_at = w.len;
 	mt_pack_u8(&w, (uint8_t)((sl->flags & FL_F_SLICE) | mode << FL_F_NAME));
 	if (mode == FL_NAME_TEXT)
@@ -138,6 +135,31 @@ static int flight_begin(struct mt_sink *s, const struct mt_slice *sl)
 	fl_log_append(f, &w, t, sl->time);
 	f->at_tail.key = sl->key;
 	f->at_tail.span = sl->span;
+}
+
+void fl_finish_end(struct flight *f, struct fl_put *put, enum fl_kind kind, const struct fl_thread *t,
+		   const struct mt_slice_end *e)
+{
+	struct mt_pack w;
+
+	fl_put_diff(put, e->key, f->at_tail.key);
+	fl_put(put, e->reason == MT_END_PROCESS ? e->exit_status : 0);
+	fl_data(f, put, kind, (uint8_t)e->reason, &w);
+	if (!mt_pack_fields(&w, e->extra, e->nextra))
+		f->stats.cut++;
+	fl_log_append(f, &w, t, e->time);
+}
+
+static int flight_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	struct flight *f = flight_of(s);
+	struct fl_thread *t = thread_for(f, sl->thread, sl->time);
+	struct fl_put put;
+
+	if (!t)
+		return 0;
+	fl_start(f, &put, FL_BEGIN, t, sl->time);
+	fl_finish_begin(f, &put, FL_BEGIN, t, sl);
 	return 0;
 }
 
@@ -146,17 +168,11 @@ static int flight_end(struct mt_sink *s, const struct mt_slice_end *e)
 	struct flight *f = flight_of(s);
 	struct fl_thread *t = fl_thread_of(f, e->thread);
 	struct fl_put put;
-	struct mt_pack w;
 
 	if (!t)
 		return 0; /* so was its begin, and counted */
 	fl_start(f, &put, FL_END, t, e->time);
-	fl_put_diff(&put, e->key, f->at_tail.key);
-	fl_put(&put, e->reason == MT_END_PROCESS ? e->exit_status : 0);
-	fl_data(f, &put, FL_END, (uint8_t)e->reason, &w);
-	if (!mt_pack_fields(&w, e->extra, e->nextra))
-		f->stats.cut++;
-	fl_log_append(f, &w, t, e->time);
+	fl_finish_end(f, &put, FL_END, t, e);
 	return 0;
 }
 
@@ -286,6 +302,8 @@ static const struct mt_sink_ops flight_ops = {
 	.flush = flight_flush,
 	.free = flight_free,
 	.mark = flight_mark,
+	.keyed_begin = fl_keyed_begin,
+	.keyed_end = fl_keyed_end,
 };
 
 int mt_flight_new(const struct mt_flight_spec *spec, struct mt_sink **ret_sink)

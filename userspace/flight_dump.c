@@ -12,59 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flight_int.h"
+#include "flight_replay.h"
+#include "room.h"
 
-/* A slice that `into` has open. name: what it points to lives as long as the dump, or is owned. */
-struct dslice {
-	uint64_t key, span;
-	const struct mt_callsite *cs;
-	struct mt_str name;
-	char *owned;
-};
-
-struct dthread {
-	struct mt_thread pub;
-	uint64_t last; /* time */
-	struct dslice *stack;
-	uint32_t depth, cap;
-};
-
-struct dump {
-	struct flight *f;
-	struct mt_sink *into;
-	int err;
-	uint64_t from, now;
-	struct mt_process *processes;
-	struct dthread *threads;
-	uint32_t nprocesses, nthreads;
-	uint8_t *data;  /* FL_SCRATCH: data of an open slice */
-	char *composed; /* a name made of target and name */
-	struct mt_value values[MONTRACE_MAX_FIELDS];
-	struct mt_field extra[MT_PACK_MAX_FIELDS];
-};
-
-#define COMPOSED_MAX (2 * FL_DISPLAY)
-
-static void note(struct dump *d, int rc)
-{
-	if (rc < 0 && d->err == 0)
-		d->err = rc;
-}
-
-#define TELL(d, op, ...)                                                     \
-	do {                                                                 \
-		if ((d)->into->ops->op)                                      \
-			note(d, (d)->into->ops->op((d)->into, __VA_ARGS__)); \
-	} while (0)
-
-static struct mt_str text_of(const char *s)
-{
-	return (struct mt_str){s, (uint32_t)strlen(s)};
-}
-
-/* The displayed name; from r if it is kept there. Points to the log, the callsite or d->composed. */
-static struct mt_str read_name(struct dump *d, uint8_t flags, const struct mt_callsite *cs,
-			       struct mt_unpack *r)
+struct mt_str fl_replay_name(struct dump *d, uint8_t flags, const struct mt_callsite *cs, struct mt_unpack *r)
 {
 	int n;
 
@@ -133,7 +84,7 @@ static void thread_for_counters(struct dump *d, struct fl_process *p)
 	TELL(d, thread, &c->pub, d->from);
 }
 
-/* Live processes, and threads that have something in the window. */
+/* Live processes and those that have something in the window; threads that have. */
 static int make_copies(struct dump *d)
 {
 	struct flight *f = d->f;
@@ -143,11 +94,11 @@ static int make_copies(struct dump *d)
 	d->threads = calloc(f->stats.threads + f->stats.processes + 1, sizeof(*d->threads));
 	d->data = malloc(FL_SCRATCH);
 	d->composed = malloc(COMPOSED_MAX);
-	if (!d->processes || !d->threads || !d->data || !d->composed)
+	if (!d->processes || !d->threads || !d->data || !d->composed || fl_replay_keyed_new(d) < 0)
 		return -ENOMEM;
 	for (i = 0; i < f->max_processes; i++) {
 		f->processes[i].copy = f->processes[i].thread = 0;
-		if (f->processes[i].used && f->processes[i].live)
+		if (f->processes[i].used && (f->processes[i].live || f->processes[i].refs))
 			copy_process(d, &f->processes[i]);
 	}
 	for (i = 0; i < f->max_threads; i++) {
@@ -175,56 +126,60 @@ static struct dthread *copy_of(struct dump *d, const struct fl_rec *rec)
 
 /* ---- slices ---- */
 
-/* What is kept of a slice for its end. */
+int fl_replay_slice(struct dump *d, const struct mt_slice *sl, bool own, struct dslice *ret_slice)
+{
+	struct dslice o = {.key = sl->key, .span = sl->span, .cs = sl->cs, .name = sl->name};
+
+	if (own || sl->name.p == d->composed) {
+		o.owned = malloc(sl->name.len + 1);
+		if (!o.owned)
+			return -ENOMEM;
+		memcpy(o.owned, sl->name.p, sl->name.len);
+		o.name.p = o.owned;
+	}
+	*ret_slice = o;
+	return 0;
+}
+
 static int push(struct dump *d, struct dthread *c, const struct mt_slice *sl, bool own)
 {
-	struct dslice *o;
+	int rc = mt_room(&c->stack, c->depth, &c->cap, sizeof(*c->stack));
 
-	if (c->depth == c->cap) {
-		uint32_t cap = c->cap ? c->cap * 2 : 16;
+	if (!rc)
+		rc = fl_replay_slice(d, sl, own, &c->stack[c->depth]);
+	if (!rc)
+		c->depth++;
+	return rc;
+}
 
-		o = realloc(c->stack, cap * sizeof(*o));
-		if (!o)
-			return -ENOMEM;
-		c->stack = o;
-		c->cap = cap;
+void fl_replay_begin(struct dump *d, const struct fl_head *h, struct mt_unpack *r, bool bare,
+		     struct mt_slice *sl)
+{
+	sl->cs = h->cs;
+	sl->key = h->key;
+	sl->span = h->span;
+	sl->parent = h->parent;
+	sl->flow = h->flow;
+	sl->flags = h->flags & FL_F_SLICE;
+	sl->values = d->values;
+	sl->extra = d->extra;
+	if (bare) {
+		sl->flags |= MT_SLICE_CUT;
+		sl->name = text_of(h->cs ? h->cs->name : "?");
+		return;
 	}
-	o = &c->stack[c->depth];
-	*o = (struct dslice){.key = sl->key, .span = sl->span, .cs = sl->cs, .name = sl->name};
-	if (own || sl->name.p == d->composed) {
-		o->owned = malloc(sl->name.len + 1);
-		if (!o->owned)
-			return -ENOMEM;
-		memcpy(o->owned, sl->name.p, sl->name.len);
-		o->name.p = o->owned;
-	}
-	c->depth++;
-	return 0;
+	sl->name = fl_replay_name(d, h->flags, h->cs, r);
+	sl->nvalues = mt_unpack_values(r, d->values);
+	sl->nextra = mt_unpack_fields(r, d->extra);
 }
 
 static void tell_begin(struct dump *d, struct dthread *c, const struct fl_head *h, uint64_t time,
 		       struct mt_unpack *r, bool bare, bool own)
 {
-	struct mt_slice sl = {.thread = &c->pub,
-			      .time = time,
-			      .cs = h->cs,
-			      .key = h->key,
-			      .span = h->span,
-			      .parent = h->parent,
-			      .flow = h->flow,
-			      .flags = h->flags & FL_F_SLICE,
-			      .values = d->values,
-			      .extra = d->extra};
+	struct mt_slice sl = {.thread = &c->pub, .time = time};
 	int rc;
 
-	if (bare) {
-		sl.flags |= MT_SLICE_CUT;
-		sl.name = text_of(h->cs ? h->cs->name : "?");
-	} else {
-		sl.name = read_name(d, h->flags, h->cs, r);
-		sl.nvalues = mt_unpack_values(r, d->values);
-		sl.nextra = mt_unpack_fields(r, d->extra);
-	}
+	fl_replay_begin(d, h, r, bare, &sl);
 	rc = push(d, c, &sl, own);
 	if (rc < 0) {
 		note(d, rc);
@@ -325,7 +280,7 @@ static void tell_instant(struct dump *d, struct dthread *c, const struct fl_head
 			       .values = d->values,
 			       .extra = d->extra};
 
-	i.name = read_name(d, h->flags, h->cs, r);
+	i.name = fl_replay_name(d, h->flags, h->cs, r);
 	i.nvalues = mt_unpack_values(r, d->values);
 	i.nextra = mt_unpack_fields(r, d->extra);
 	c->last = time;
@@ -396,6 +351,10 @@ static void tell_record(struct dump *d, struct fl_delta *delta, struct fl_rec *r
 		/* Of a thread that is forgotten: still a loss. */
 		tell_lost(d, c, rec);
 		break;
+	case FL_KEYED_BEGIN:
+	case FL_KEYED_END:
+		fl_replay_keyed(d, delta, rec);
+		break;
 	case FL_MARK:
 		TELL(d, mark, rec->time, mt_unpack_text(&rec->body));
 		break;
@@ -447,6 +406,7 @@ static void finish(struct dump *d)
 			tell_end(d, c, c->last > d->now ? c->last : d->now, &detach, 0);
 		free(c->stack);
 	}
+	fl_replay_keyed_finish(d);
 	for (i = 0; i < d->nthreads; i++)
 		TELL(d, gone, NULL, &d->threads[i].pub, d->now);
 	for (i = 0; i < d->nprocesses; i++)
@@ -487,6 +447,7 @@ int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt
 		for (i = 0; i < f->max_threads; i++)
 			if (f->threads[i].used && f->threads[i].copy)
 				tell_open(d, &d->threads[f->threads[i].copy - 1], f->threads[i].base);
+		fl_replay_keyed_open(d);
 		pos = f->head;
 		delta = f->at_head;
 		while (fl_log_next(f, &pos, &delta, &rec))

@@ -6,7 +6,8 @@
  *   flight_log.c     the byte ring: append, evict, walk
  *   flight_table.c   processes, threads, open slices, blocks for their data
  *   flight_counter.c values of counters when the window began
- *   flight_dump.c    replay
+ *   flight_keyed.c   spans with a key: their records, and those open when the window began
+ *   flight_dump.c    replay (flight_replay.h, flight_replay.c: spans with a key)
  *   flight_spec.c    limits as text
  */
 #ifndef MT_FLIGHT_INT_H
@@ -28,7 +29,7 @@
 	104u /* ... of a counter's name; one with a longer name is not kept from before the window */
 #define FL_DISPLAY 4096u /* bytes of a displayed name, of a mark */
 
-enum fl_kind { FL_BEGIN = 1, FL_END, FL_INSTANT, FL_COUNTER, FL_LOST, FL_MARK };
+enum fl_kind { FL_BEGIN = 1, FL_END, FL_INSTANT, FL_COUNTER, FL_LOST, FL_MARK, FL_KEYED_BEGIN, FL_KEYED_END };
 
 /* How the displayed name is kept. */
 enum fl_name { FL_NAME_CS, FL_NAME_TARGET, FL_NAME_TEXT };
@@ -63,7 +64,9 @@ struct fl_thread {
 
 struct fl_process {
 	uint32_t gen;
-	uint32_t refs; /* threads in the table */
+	uint32_t refs; /* threads in the table, records of spans with a key in the log, open ones of these */
+	uint32_t keyed_first, keyed_last; /* these, in order: index + 1 in open[] */
+	uint32_t missing;                 /* of them: that found no room */
 	uint32_t pid, ppid, uid;
 	uint32_t exit_status;
 	uint64_t start;
@@ -82,7 +85,10 @@ struct fl_process {
 struct fl_open {
 	uint64_t time, key, span, parent, flow;
 	const struct mt_callsite *cs;
-	uint32_t below; /* next outer one: index + 1; of a free slot: next free one */
+	uint32_t
+		below; /* next outer one: index + 1; of a free slot: next free one; with a key: next newer one */
+	uint32_t prev;  /* with a key: next older one + 1 */
+	uint32_t chain; /* with a key: next one of its bucket + 1 */
 	uint32_t block; /* first block + 1 */
 	uint32_t len;
 	uint8_t flags; /* as in the record */
@@ -117,9 +123,9 @@ enum fl_limit { FL_BY_NOTHING, FL_BY_TIME, FL_BY_EVENTS, FL_BY_BYTES };
 /* A record as found: who, when, and the rest still packed. */
 struct fl_rec {
 	enum fl_kind kind;
-	uint8_t reason; /* END */
+	uint8_t reason; /* END, KEYED_END */
 	bool has_thread;
-	uint32_t thread, gen; /* if has_thread */
+	uint32_t thread, gen; /* if has_thread; of spans with a key: the process's */
 	uint64_t time;
 	uint32_t lengths;      /* of the numbers that come next */
 	struct mt_unpack body; /* these, then the data */
@@ -154,6 +160,9 @@ struct flight {
 	struct fl_process *processes;
 	struct fl_open *open;
 	struct fl_block *blocks;
+	uint32_t *keyed;       /* max_open buckets: index + 1 in open[] */
+	uint32_t nkeyed;       /* open ones with a key */
+	uint64_t keyed_begins; /* in the log */
 	struct fl_counter *counters;
 	uint32_t *counter_buckets;
 	uint32_t free_counter; /* chained by hash_next */
@@ -224,24 +233,36 @@ static inline void fl_put_parent(struct fl_put *w, uint64_t span, uint64_t paren
 }
 
 #define FL_LEN 2u       /* bytes of a record's length */
-#define FL_SLOT_BITS 17 /* of a thread's number: slot + 1; the rest is its generation */
+#define FL_SLOT_BITS 17 /* of a thread's or process's number: slot + 1; the rest is its generation */
+
+static inline bool fl_is_keyed(enum fl_kind kind)
+{
+	return kind >= FL_KEYED_BEGIN;
+}
 
 static inline unsigned fl_lengths_size(enum fl_kind kind)
 {
-	return kind == FL_END ? 2 : 4;
+	return kind == FL_END || kind == FL_KEYED_END ? 2 : 4;
 }
 
-/* Begins a record: at_tail is not changed before fl_log_append. END has room for 2 numbers, the others for 6. */
-static inline void fl_start(const struct flight *f, struct fl_put *w, enum fl_kind kind,
-			    const struct fl_thread *t, uint64_t time)
+/* Begins a record: at_tail is not changed before fl_log_append. ENDs have room for 2 numbers, the others for 6. */
+static inline void fl_start_of(const struct flight *f, struct fl_put *w, enum fl_kind kind, uint64_t who,
+			       uint64_t time)
 {
 	w->p = f->scratch + FL_LEN + 1 + fl_lengths_size(kind);
 	w->lengths = w->shift = 0;
-	fl_put(w, t ? (uint64_t)t->gen << FL_SLOT_BITS | (uint64_t)(t - f->threads + 1) : 0);
+	fl_put(w, who);
 	fl_put_diff(w, time, f->at_tail.time);
 }
 
-/* The numbers are complete: data comes next. reason: of an END. */
+static inline void fl_start(const struct flight *f, struct fl_put *w, enum fl_kind kind,
+			    const struct fl_thread *t, uint64_t time)
+{
+	fl_start_of(f, w, kind, t ? (uint64_t)t->gen << FL_SLOT_BITS | (uint64_t)(t - f->threads + 1) : 0,
+		    time);
+}
+
+/* The numbers are complete: data comes next. reason: of an END, below 16. */
 static inline void fl_data(const struct flight *f, const struct fl_put *w, enum fl_kind kind, uint8_t reason,
 			   struct mt_pack *ret_data)
 {
@@ -276,6 +297,26 @@ struct fl_tail {
 };
 void fl_read_end(struct fl_rec *r, struct fl_delta *d, struct fl_tail *ret_tail);
 
+/* ---- flight_keyed.c ---- */
+
+int fl_keyed_begin(struct mt_sink *s, const struct mt_slice *sl);
+int fl_keyed_end(struct mt_sink *s, const struct mt_slice_end *e);
+/* Their record leaves the window. */
+void fl_keyed_evict(struct flight *f, struct fl_rec *rec);
+void fl_keyed_forget(struct flight *f, struct fl_process *p); /* all open ones of it */
+/* The process that a record means; NULL if its slot is another's by now. */
+struct fl_process *fl_keyed_process(struct flight *f, const struct fl_rec *rec);
+
+/* ---- flight.c ---- */
+
+/* What is not kept, for want of a slot. */
+void fl_skip(struct flight *f, uint64_t time);
+/* The numbers and the data of a BEGIN or END that was started, and into the log with it. t: of it, if it is a thread's. */
+void fl_finish_begin(struct flight *f, struct fl_put *put, enum fl_kind kind, const struct fl_thread *t,
+		     const struct mt_slice *sl);
+void fl_finish_end(struct flight *f, struct fl_put *put, enum fl_kind kind, const struct fl_thread *t,
+		   const struct mt_slice_end *e);
+
 /* ---- flight_table.c ---- */
 
 int fl_tables_new(struct flight *f);
@@ -295,6 +336,12 @@ struct fl_thread *fl_thread_at(struct flight *f, const struct fl_rec *rec);
 /* A begin leaves the window; data as in struct fl_open. */
 void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time,
 		  const uint8_t *data, size_t len);
+/* A slot with its data, index + 1; 0: none is left (counted). Back again. */
+uint32_t fl_open_take(struct flight *f, const struct fl_head *h, uint64_t time, const uint8_t *data,
+		      size_t len);
+void fl_open_free(struct flight *f, uint32_t n);
+/* One reason less to keep it. */
+void fl_process_unref(struct flight *f, struct fl_process *p);
 /* Its end leaves too. */
 void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key);
 /* Puts data of o together; dst takes FL_SCRATCH. */

@@ -52,14 +52,14 @@ static inline bool next(const struct flight *f, uint64_t *pos, struct fl_delta *
 	}
 	*pos += FL_LEN + len;
 	p = f->log + at + FL_LEN;
-	ret_rec->kind = *p & 7;
+	ret_rec->kind = *p & 15;
 	ret_rec->reason = *p >> 4;
 	memcpy(&ret_rec->lengths, p + 1, sizeof(ret_rec->lengths));
-	end = ret_rec->kind == FL_END;
+	end = fl_lengths_size(ret_rec->kind) == 2;
 	ret_rec->lengths &= end ? 0xffff : UINT32_MAX;
 	ret_rec->body = (struct mt_unpack){.p = p + (end ? 3 : 5), .end = p + len};
 	who = fl_get(ret_rec);
-	ret_rec->has_thread = who;
+	ret_rec->has_thread = who && !fl_is_keyed(ret_rec->kind);
 	ret_rec->thread = (uint32_t)(who & ((1u << FL_SLOT_BITS) - 1)) - 1;
 	ret_rec->gen = (uint32_t)(who >> FL_SLOT_BITS);
 	d->time += fl_unzigzag(fl_get(ret_rec));
@@ -134,6 +134,8 @@ static void evict(struct flight *f, enum fl_limit why)
 		if (t)
 			fl_open_push(f, t, &h, o->rec.time, o->rec.body.p,
 				     (size_t)(o->rec.body.end - o->rec.body.p));
+	} else if (fl_is_keyed(o->rec.kind)) {
+		fl_keyed_evict(f, &o->rec);
 	} else if (o->rec.kind == FL_END && t) {
 		fl_read_end(&o->rec, &f->at_head, &e);
 		fl_open_pop(f, t, e.key);

@@ -40,8 +40,9 @@ int fl_tables_new(struct flight *f)
 	f->threads = calloc(f->max_threads, sizeof(*f->threads));
 	f->processes = calloc(f->max_processes, sizeof(*f->processes));
 	f->open = calloc(f->max_open, sizeof(*f->open));
+	f->keyed = calloc(f->max_open, sizeof(*f->keyed));
 	f->blocks = calloc(f->max_blocks, sizeof(*f->blocks));
-	if (!f->threads || !f->processes || !f->open || !f->blocks ||
+	if (!f->threads || !f->processes || !f->open || !f->keyed || !f->blocks ||
 	    !free_init(&f->free_threads, f->max_threads) ||
 	    !free_init(&f->free_processes, f->max_processes) || fl_counters_new(f) < 0)
 		return -ENOMEM;
@@ -54,7 +55,7 @@ int fl_tables_new(struct flight *f)
 	f->blocks_left = f->max_blocks;
 	f->stats.memory += (uint64_t)f->max_threads * (sizeof(*f->threads) + 4) +
 			   (uint64_t)f->max_processes * (sizeof(*f->processes) + 4) +
-			   (uint64_t)f->max_open * sizeof(*f->open) +
+			   (uint64_t)f->max_open * (sizeof(*f->open) + sizeof(*f->keyed)) +
 			   (uint64_t)f->max_blocks * sizeof(*f->blocks);
 	return 0;
 }
@@ -64,6 +65,7 @@ void fl_tables_free(struct flight *f)
 	free(f->threads);
 	free(f->processes);
 	free(f->open);
+	free(f->keyed);
 	free(f->blocks);
 	free(f->free_threads.v);
 	free(f->free_processes.v);
@@ -105,7 +107,7 @@ static void keep_text(char *dst, size_t cap, const char *src)
 
 /* ---- open slices ---- */
 
-static void open_free(struct flight *f, uint32_t n)
+void fl_open_free(struct flight *f, uint32_t n)
 {
 	struct fl_open *o = &f->open[n - 1];
 	uint32_t b = o->block, next;
@@ -144,8 +146,8 @@ static void open_store(struct flight *f, struct fl_open *o, const uint8_t *data,
 	}
 }
 
-void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time,
-		  const uint8_t *data, size_t len)
+uint32_t fl_open_take(struct flight *f, const struct fl_head *h, uint64_t time, const uint8_t *data,
+		      size_t len)
 {
 	uint32_t n = f->free_open;
 	struct fl_open *o;
@@ -153,8 +155,7 @@ void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h
 	if (!n) {
 		f->stats.open_lost++;
 		f->missing++;
-		t->missing++;
-		return;
+		return 0;
 	}
 	o = &f->open[n - 1];
 	f->free_open = o->below;
@@ -165,12 +166,24 @@ void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h
 	o->flow = h->flow;
 	o->cs = h->cs;
 	o->flags = h->flags;
-	o->below = t->base;
 	o->block = o->len = 0;
 	o->bare = false;
 	open_store(f, o, data, len);
-	t->base = n;
 	f->stats.open++;
+	return n;
+}
+
+void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h, uint64_t time,
+		  const uint8_t *data, size_t len)
+{
+	uint32_t n = fl_open_take(f, h, time, data, len);
+
+	if (!n) {
+		t->missing++;
+		return;
+	}
+	f->open[n - 1].below = t->base;
+	t->base = n;
 }
 
 void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key)
@@ -184,7 +197,7 @@ void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key)
 		return;
 	}
 	t->base = f->open[n - 1].below;
-	open_free(f, n);
+	fl_open_free(f, n);
 }
 
 void fl_open_data(const struct flight *f, const struct fl_open *o, uint8_t *dst)
@@ -209,10 +222,17 @@ static void process_free(struct flight *f, uint32_t i)
 	if (!p->live)
 		LIST_DEL(f->gone_processes, PROCESS_LINK, i + 1);
 	fl_counters_drop(f, i);
+	fl_keyed_forget(f, p);
 	p->used = false;
 	p->gen++;
 	f->free_processes.v[f->free_processes.n++] = i;
 	f->stats.processes--;
+}
+
+void fl_process_unref(struct flight *f, struct fl_process *p)
+{
+	if (--p->refs == 0 && !p->live)
+		process_free(f, (uint32_t)(p - f->processes));
 }
 
 /* Its records in the log, if any, are nobody's from now on. */
@@ -227,15 +247,14 @@ static void thread_free(struct flight *f, uint32_t i)
 		uint32_t n = t->base;
 
 		t->base = f->open[n - 1].below;
-		open_free(f, n);
+		fl_open_free(f, n);
 	}
 	f->missing -= t->missing;
 	t->used = false;
 	t->gen++;
 	f->free_threads.v[f->free_threads.n++] = i;
 	f->stats.threads--;
-	if (--p->refs == 0 && !p->live)
-		process_free(f, t->proc);
+	fl_process_unref(f, p);
 }
 
 static void *number(uint32_t i)
@@ -265,6 +284,8 @@ static bool process_room(struct flight *f)
 	for (i = 0; i < f->max_threads; i++)
 		if (f->threads[i].used && f->threads[i].proc == oldest - 1 && !f->threads[i].live)
 			thread_free(f, i);
+	if (f->processes[oldest - 1].used && f->gone_processes.next == oldest) /* kept for spans with a key */
+		process_free(f, oldest - 1);
 	return f->free_processes.n;
 }
 

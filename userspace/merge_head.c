@@ -41,7 +41,7 @@ static void add_text(struct mg_attr *a, struct mt_str s)
 	memcpy(a->text + have, text, n + 1);
 }
 
-/* Numbers of losses add up over the files; of other numbers the first counts. */
+/* Numbers of losses and of ends without begins add up over the files; of other numbers the first counts. */
 int mg_attr_add(struct merge *m, const struct mt_pt_event *ev)
 {
 	const struct mt_pt_arg *v = &ev->args[0];
@@ -64,7 +64,7 @@ int mg_attr_add(struct merge *m, const struct mt_pt_event *ev)
 		if (v->type == MT_PT_ARG_STR)
 			add_text(a, v->s);
 	} else if (a->is_long && v->type == MT_PT_ARG_INT) {
-		if (begins(key, "montrace-bpf.lost") && v->i > 0)
+		if ((begins(key, "montrace-bpf.lost") || begins(key, "montrace-bpf.unpaired.")) && v->i > 0)
 			a->i = a->i > INT64_MAX - v->i ? INT64_MAX : a->i + v->i;
 	} else if (!a->is_long && v->type == MT_PT_ARG_STR) {
 		add_text(a, v->s);

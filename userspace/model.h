@@ -94,6 +94,7 @@ struct mt_callsite {
 	uint8_t level;  /* enum montrace_level */
 	uint16_t flags; /* MONTRACE_CSF_* */
 	uint32_t line;
+	bool keyed;      /* its spans are told apart by a key and are open on no thread (foreign probes) */
 	uint8_t nfields; /* at most MONTRACE_MAX_FIELDS */
 	uint8_t how;     /* MT_HOW_*: of foreign probes whose spec asks for it */
 	uint8_t end_at; /* not 0: fields from there on come with the end of a span (foreign probes), see decode.h */

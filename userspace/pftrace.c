@@ -53,37 +53,23 @@ struct pf_process *mt_pf_process(struct pf *pf, struct mt_process *p)
 	return pp;
 }
 
-struct pf_thread *mt_pf_thread(struct pf *pf, struct mt_thread *t)
+struct pf_thread *mt_pf_sequence(struct pf *pf, uint64_t uuid)
 {
-	struct pf_thread *th = t->sink_data;
+	struct pf_thread *th = calloc(1, sizeof(*th));
 
-	if (th)
-		return th;
-	th = calloc(1, sizeof(*th));
 	if (!th)
 		return NULL;
-	th->uuid = mt_pf_uuid(pf, 't', t->process->pid, t->tid, t->start);
+	th->uuid = uuid;
 	th->seq = pf->next_seq++;
 	th->next = pf->threads;
 	th->pprev = &pf->threads;
 	if (th->next)
 		th->next->pprev = &th->next;
 	pf->threads = th;
-	t->sink_data = th;
 	return th;
 }
 
-static void free_process(struct pf_process *pp)
-{
-	*pp->pprev = pp->next;
-	if (pp->next)
-		pp->next->pprev = pp->pprev;
-	free(pp->counters);
-	free(pp->lanes);
-	free(pp);
-}
-
-static void free_thread(struct pf_thread *th)
+void mt_pf_sequence_free(struct pf_thread *th)
 {
 	*th->pprev = th->next;
 	if (th->next)
@@ -92,17 +78,47 @@ static void free_thread(struct pf_thread *th)
 	free(th);
 }
 
+struct pf_thread *mt_pf_thread(struct pf *pf, struct mt_thread *t)
+{
+	if (!t->sink_data)
+		t->sink_data = mt_pf_sequence(pf, mt_pf_uuid(pf, 't', t->process->pid, t->tid, t->start));
+	return t->sink_data;
+}
+
+static void free_process(struct pf_process *pp)
+{
+	*pp->pprev = pp->next;
+	if (pp->next)
+		pp->next->pprev = pp->pprev;
+	free(pp->counters);
+	mt_pf_lanes_free(pp);
+	free(pp);
+}
+
+static void add_unpaired(struct mt_unpaired *to, const struct mt_unpaired *u)
+{
+	to->stray_ends += u->stray_ends;
+	to->lost_ends += u->lost_ends;
+	to->again += u->again;
+	to->forgotten += u->forgotten;
+}
+
 static int op_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
 	int r = 0;
 
 	if (t && t->sink_data) {
-		free_thread(t->sink_data);
+		mt_pf_sequence_free(t->sink_data);
 		t->sink_data = NULL;
 	}
 	if (p && p->sink_data) {
-		r = mt_pf_lives_end(pf_of(s), p->sink_data, time);
-		free_process(p->sink_data);
+		struct pf_process *pp = p->sink_data;
+
+		r = mt_pf_lives_end(pf_of(s), pp, time);
+		if (pp->keyed)
+			mt_pf_sequence_free(pp->keyed);
+		add_unpaired(&pf_of(s)->unpaired, &p->unpaired);
+		free_process(pp);
 		p->sink_data = NULL;
 	}
 	return r;
@@ -211,7 +227,7 @@ static int op_flush(struct mt_sink *s, uint64_t now)
 static void free_all(struct pf *pf)
 {
 	while (pf->threads)
-		free_thread(pf->threads);
+		mt_pf_sequence_free(pf->threads);
 	while (pf->processes)
 		free_process(pf->processes);
 	mt_pf_tables_free(pf);
@@ -253,6 +269,8 @@ static const struct mt_sink_ops ops = {
 	.mark = mt_pf_op_mark,
 	.span_new = mt_pf_op_span_new,
 	.span_close = mt_pf_op_span_close,
+	.keyed_begin = mt_pf_op_keyed_begin,
+	.keyed_end = mt_pf_op_keyed_end,
 };
 
 static void take_opts(struct pf *pf, const struct mt_pftrace_opts *opts)

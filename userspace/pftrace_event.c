@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "pftrace_int.h"
+#include "pftrace_write.h"
 
 enum {
 	TYPE_BEGIN = 1,
@@ -24,26 +24,7 @@ enum {
 };
 
 #define SEQ_NEEDS_STATE 2
-
-/* An event under way. */
-struct writing {
-	struct pf *pf;
-	struct pf_thread *th;
-	const struct mt_callsite *cs;
-	const struct pf_site *site; /* NULL: write names in place */
-	struct mt_enc e;
-	unsigned char *packet, *event;
-	struct mt_str name;
-	uint32_t name_iid; /* 0: written in place */
-	bool overflow;     /* annotations were left out */
-};
-
-/* What an event carries besides its name. */
-struct payload {
-	uint32_t flags, nvalues, nextra;
-	const struct mt_value *values;
-	const struct mt_field *extra;
-};
+#define PF_POOL 0x706f6f6c /* what a pool's id is made with, so that it is no lane's */
 
 static bool name_is_static(const struct pf_site *site, const struct mt_callsite *cs, struct mt_str name)
 {
@@ -78,9 +59,8 @@ static void ready_name(struct writing *w)
 		w->name_iid = 0;
 }
 
-static int ev_open(struct writing *w, struct pf *pf, struct mt_thread *t, uint64_t time, uint32_t nextra)
+static int ev_open(struct writing *w, struct pf *pf, struct pf_thread *th, uint64_t time, uint32_t nextra)
 {
-	struct pf_thread *th = mt_pf_thread(pf, t);
 	int r;
 
 	if (!th)
@@ -122,189 +102,6 @@ static int ev_close(struct writing *w)
 	return 0;
 }
 
-/* An annotation's frame: name first if it has a number, last (10) if it is written in place. */
-static unsigned char *ann_open(struct writing *w, uint32_t iid)
-{
-	unsigned char *start = mt_enc_open(&w->e, 4);
-
-	if (iid)
-		mt_enc_u64(&w->e, 1, iid);
-	return start;
-}
-
-static void ann_close(struct writing *w, unsigned char *start, uint32_t iid, struct mt_str name)
-{
-	if (!iid)
-		mt_enc_text(&w->e, 10, name.p, name.len, PF_MAX_NAME);
-	mt_enc_close(&w->e, start);
-}
-
-static uint32_t ann_name(struct writing *w, struct mt_str name)
-{
-	uint32_t iid = mt_pf_intern(w->pf, PF_ANNOTATION, name.p, name.len);
-
-	return mt_pf_announce(w->pf, w->th, PF_ANNOTATION, iid, NULL) ? iid : 0;
-}
-
-static void put_missing(struct mt_enc *e, const char *reason, size_t len)
-{
-	unsigned char *text = mt_enc_open(e, 6);
-
-	mt_enc_raw(e, "<unavailable: ", 14);
-	mt_enc_text_raw(e, reason, len, 256);
-	mt_enc_raw(e, ">", 1);
-	mt_enc_close(e, text);
-}
-
-static bool is_text(const struct mt_value *v)
-{
-	return v->type == MONTRACE_TYPE_STR || v->type == MONTRACE_TYPE_DEBUG;
-}
-
-static void put_value(struct mt_enc *e, const struct mt_value *v)
-{
-	if (v->missing) {
-		put_missing(e, v->s.p ? v->s.p : "", v->s.p ? v->s.len : 0);
-		return;
-	}
-	switch (v->type) {
-	case MONTRACE_TYPE_I64:
-		mt_enc_u64(e, 4, (uint64_t)v->i);
-		break;
-	case MONTRACE_TYPE_U64:
-		mt_enc_u64(e, 3, v->u);
-		break;
-	case MONTRACE_TYPE_F64:
-		mt_enc_double(e, 5, v->f);
-		break;
-	case MONTRACE_TYPE_BOOL:
-		mt_enc_u64(e, 2, v->u != 0);
-		break;
-	case MONTRACE_TYPE_STR:
-	case MONTRACE_TYPE_DEBUG:
-		mt_enc_text(e, 6, v->s.p, v->s.len, PF_MAX_TEXT);
-		break;
-	default:
-		put_missing(e, "unknown type", 12);
-	}
-}
-
-/* A text that was cut keeps what there is; a second annotation tells how long it was. */
-static void put_full_length(struct writing *w, struct mt_str name, const struct mt_value *v)
-{
-	char text[PF_MAX_NAME + 16];
-	size_t len = mt_utf8_fix(text, PF_MAX_NAME, name.p ? name.p : "", name.len);
-	uint32_t full = v->cut ? v->full_len : v->s.len;
-	struct mt_str key = {.p = text};
-	unsigned char *start;
-	uint32_t iid;
-
-	memcpy(text + len, full ? "_full_length" : "_cut", full ? 12 : 4);
-	key.len = (uint32_t)(len + (full ? 12 : 4));
-	if (!mt_enc_room(&w->e, PF_MAX_NAME + 64)) {
-		w->overflow = true;
-		return;
-	}
-	iid = ann_name(w, key);
-	start = ann_open(w, iid);
-	if (full)
-		mt_enc_u64(&w->e, 3, full);
-	else
-		mt_enc_u64(&w->e, 2, 1);
-	ann_close(w, start, iid, key);
-}
-
-/* name_iid 0: name is looked up or written in place. */
-static void put_annotation(struct writing *w, uint32_t name_iid, struct mt_str name, const struct mt_value *v)
-{
-	size_t text = is_text(v) && !v->missing ? v->s.len : 256;
-	unsigned char *start;
-
-	/* Broken text may grow to three times its length. */
-	text = text < PF_MAX_TEXT / 3 ? text * 3 : PF_MAX_TEXT;
-	if (!mt_enc_room(&w->e, text + PF_MAX_NAME + 64)) {
-		w->overflow = true;
-		return;
-	}
-	start = ann_open(w, name_iid);
-	put_value(&w->e, v);
-	ann_close(w, start, name_iid, name);
-	if (is_text(v) && !v->missing && (v->cut || v->s.len > PF_MAX_TEXT))
-		put_full_length(w, name, v);
-}
-
-static void put_flag(struct writing *w, const char *name)
-{
-	struct mt_str key = {.p = name, .len = (uint32_t)strlen(name)};
-	uint32_t iid = ann_name(w, key);
-	unsigned char *start = ann_open(w, iid);
-
-	mt_enc_u64(&w->e, 2, 1);
-	ann_close(w, start, iid, key);
-}
-
-/* A text that repeats: by number if it has one. */
-static void put_constant(struct writing *w, const char *name, const char *text)
-{
-	struct mt_str key = {.p = name, .len = (uint32_t)strlen(name)};
-	uint32_t iid = ann_name(w, key);
-	uint32_t value = mt_pf_intern(w->pf, PF_STRING, text, strlen(text));
-	unsigned char *start = ann_open(w, iid);
-
-	if (mt_pf_announce(w->pf, w->th, PF_STRING, value, NULL)) {
-		if (!iid) /* 10 goes before 17 */
-			mt_enc_text(&w->e, 10, key.p, key.len, PF_MAX_NAME);
-		mt_enc_u64(&w->e, 17, value);
-		mt_enc_close(&w->e, start);
-	} else {
-		mt_enc_text(&w->e, 6, text, strlen(text), PF_MAX_NAME);
-		ann_close(w, start, iid, key);
-	}
-}
-
-static void put_values(struct writing *w, const struct payload *p)
-{
-	uint32_t nfields = w->cs ? w->cs->nfields : 0;
-	char number[16];
-
-	if (nfields > MONTRACE_MAX_FIELDS)
-		nfields = MONTRACE_MAX_FIELDS;
-	for (uint32_t i = 0; i < p->nvalues; i++) {
-		struct mt_str name;
-		uint32_t iid = 0;
-
-		if (i < nfields) {
-			name.p = w->cs->fields[i].name;
-			name.len = (uint32_t)strlen(name.p);
-			iid = w->site ? w->site->fields[i] : 0;
-		} else {
-			name.p = number;
-			name.len = (uint32_t)snprintf(number, sizeof(number), "arg%u", i);
-		}
-		put_annotation(w, iid, name, &p->values[i]);
-	}
-}
-
-static void put_payload(struct writing *w, const struct payload *p)
-{
-	if (w->site && w->site->level) {
-		unsigned char *start = ann_open(w, w->site->level_name);
-
-		mt_enc_u64(&w->e, 17, w->site->level);
-		mt_enc_close(&w->e, start);
-	}
-	if (p->flags & MT_SLICE_CONTINUED)
-		put_flag(w, "continued");
-	if (p->flags & MT_SLICE_CUT)
-		put_flag(w, "cut");
-	if (p->nvalues)
-		put_values(w, p);
-	for (uint32_t i = 0; i < p->nextra && !w->overflow; i++)
-		put_annotation(w, ann_name(w, p->extra[i].name), p->extra[i].name, &p->extra[i].value);
-	if (w->overflow && !(p->flags & MT_SLICE_CUT))
-		put_flag(w, "cut");
-}
-
 /* BEGIN and INSTANT: they differ in the type, and only BEGIN has flows. */
 static int put_event(struct writing *w, unsigned type, const struct payload *p, uint64_t flow)
 {
@@ -316,11 +113,13 @@ static int put_event(struct writing *w, unsigned type, const struct payload *p, 
 	ready_name(w);
 	if (site && site->category)
 		mt_enc_u64(e, 3, site->category);
-	put_payload(w, p);
+	mt_pf_put_payload(w, p);
 	mt_enc_u64(e, 9, type);
 	if (w->name_iid)
 		mt_enc_u64(e, 10, w->name_iid);
-	else
+	if (w->track)
+		mt_enc_u64(e, 11, w->track);
+	if (!w->name_iid)
 		mt_enc_text(e, 23, w->name.p, w->name.len, PF_MAX_NAME);
 	if (site && site->located)
 		mt_enc_u64(e, 34, (uint64_t)(site - w->pf->sites) + 1);
@@ -353,7 +152,7 @@ int mt_pf_op_begin(struct mt_sink *s, const struct mt_slice *sl)
 
 	if (!w.name.p)
 		w.name = (struct mt_str){.p = "", .len = 0};
-	r = ev_open(&w, pf, sl->thread, sl->time, sl->nextra);
+	r = ev_open(&w, pf, mt_pf_thread(pf, sl->thread), sl->time, sl->nextra);
 	if (r < 0)
 		return r;
 	return put_event(&w, TYPE_BEGIN, &p, sl->flow ? mt_pf_flow(pf, sl->flow) : 0);
@@ -373,7 +172,7 @@ int mt_pf_op_instant(struct mt_sink *s, const struct mt_instant *i)
 
 	if (!w.name.p)
 		w.name = (struct mt_str){.p = "", .len = 0};
-	r = ev_open(&w, pf_of(s), i->thread, i->time, i->nextra);
+	r = ev_open(&w, pf_of(s), mt_pf_thread(pf_of(s), i->thread), i->time, i->nextra);
 	if (r < 0)
 		return r;
 	return put_event(&w, TYPE_INSTANT, &p, 0);
@@ -416,6 +215,10 @@ static const char *end_text(const struct mt_slice_end *end, char *buf, size_t ca
 		return "left";
 	case MT_END_PART:
 		return "continued in the next file";
+	case MT_END_AGAIN:
+		return "begun again";
+	case MT_END_FORGOTTEN:
+		return "too many open";
 	case MT_END_PROCESS:
 		if (WIFSIGNALED(status)) {
 			const char *name = signal_name(WTERMSIG(status));
@@ -430,9 +233,10 @@ static const char *end_text(const struct mt_slice_end *end, char *buf, size_t ca
 	return "unknown";
 }
 
-int mt_pf_op_end(struct mt_sink *s, const struct mt_slice_end *end)
+static int put_end(struct pf *pf, struct pf_thread *th, const struct mt_slice_end *end, uint64_t time,
+		   uint64_t track)
 {
-	struct writing w = {.cs = end->cs, .name = end->name};
+	struct writing w = {.cs = end->cs, .name = end->name, .track = track};
 	struct payload p = {.nextra = end->nextra, .extra = end->extra};
 	char buf[64];
 	const char *why;
@@ -440,22 +244,80 @@ int mt_pf_op_end(struct mt_sink *s, const struct mt_slice_end *end)
 
 	if (!w.name.p)
 		w.name = (struct mt_str){.p = "", .len = 0};
-	r = ev_open(&w, pf_of(s), end->thread, end->time, end->nextra);
+	r = ev_open(&w, pf, th, time, end->nextra);
 	if (r < 0)
 		return r;
 	ready_name(&w);
 	w.site = NULL; /* the level was told by the begin */
 	if (p.nextra)
-		put_payload(&w, &p);
+		mt_pf_put_payload(&w, &p);
 	why = end_text(end, buf, sizeof(buf));
 	if (why)
-		put_constant(&w, "end", why);
+		mt_pf_put_constant(&w, "end", why);
 	mt_enc_u64(&w.e, 9, TYPE_END);
 	if (w.name_iid)
 		mt_enc_u64(&w.e, 10, w.name_iid);
-	else
+	if (w.track)
+		mt_enc_u64(&w.e, 11, w.track);
+	if (!w.name_iid)
 		mt_enc_text(&w.e, 23, w.name.p, w.name.len, PF_MAX_NAME);
 	return ev_close(&w);
+}
+
+int mt_pf_op_end(struct mt_sink *s, const struct mt_slice_end *end)
+{
+	struct pf *pf = pf_of(s);
+
+	return put_end(pf, mt_pf_thread(pf, end->thread), end, end->time, 0);
+}
+
+/* The lane's pool is named after the callsite: names made of fields would need one each. */
+int mt_pf_op_keyed_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	struct payload p = {
+		.flags = sl->flags,
+		.nvalues = sl->nvalues,
+		.values = sl->values,
+		.nextra = sl->nextra,
+		.extra = sl->extra,
+	};
+	struct writing w = {.cs = sl->cs, .name = sl->name};
+	struct pf *pf = pf_of(s);
+	struct pf_process *pp = mt_pf_process(pf, sl->process);
+	const char *name = sl->cs ? sl->cs->name : "";
+	struct pf_lane *lane;
+	int r;
+
+	if (pp && !pp->keyed)
+		pp->keyed = mt_pf_sequence(pf, pp->uuid);
+	if (!pp || !pp->keyed)
+		return -ENOMEM;
+	if (!w.name.p)
+		w.name = (struct mt_str){.p = "", .len = 0};
+	if (!pp->last_pool || !sl->cs || pp->last_site != sl->cs->id) {
+		pp->last_pool = mt_pf_uuid_of(pp->uuid, name, PF_POOL);
+		pp->last_site = sl->cs ? sl->cs->id : 0;
+	}
+	r = mt_pf_lane_take(pf, pp, pp->last_pool, pp->nlanes < PF_MAX_LANES ? UINT32_MAX : 0, name,
+			    PF_KEYED_KEY(sl->key), sl->time, &lane);
+	if (r == 0 && !lane) /* at most as many as are open at once */
+		r = mt_pf_lane_take(pf, pp, mt_pf_uuid_of(pp->uuid, "more spans", PF_POOL), UINT32_MAX,
+				    "more spans", PF_KEYED_KEY(sl->key), sl->time, &lane);
+	if (r < 0)
+		return r;
+	w.track = lane->uuid;
+	r = ev_open(&w, pf, pp->keyed, lane->last, sl->nextra);
+	if (r < 0)
+		return r;
+	return put_event(&w, TYPE_BEGIN, &p, sl->flow ? mt_pf_flow(pf, sl->flow) : 0);
+}
+
+int mt_pf_op_keyed_end(struct mt_sink *s, const struct mt_slice_end *end)
+{
+	struct pf_process *pp = end->process->sink_data;
+	struct pf_lane *lane = pp ? mt_pf_lane_give(pp, PF_KEYED_KEY(end->key), end->time) : NULL;
+
+	return lane ? put_end(pf_of(s), pp->keyed, end, lane->last, lane->uuid) : 0;
 }
 
 int mt_pf_op_counter(struct mt_sink *s, const struct mt_count *c)
@@ -471,7 +333,7 @@ int mt_pf_op_counter(struct mt_sink *s, const struct mt_count *c)
 	r = mt_pf_counter_track(pf, c, &uuid);
 	if (r < 0)
 		return r;
-	r = ev_open(&w, pf, c->thread, c->time, 0);
+	r = ev_open(&w, pf, mt_pf_thread(pf, c->thread), c->time, 0);
 	if (r < 0)
 		return r;
 	mt_enc_u64(&w.e, 9, TYPE_COUNTER);

@@ -174,6 +174,34 @@ int mt_pf_head(struct pf *pf)
 	return r;
 }
 
+/* Begins and ends without the other one, of processes that are gone; only what there was. */
+static int put_unpaired(struct pf *pf)
+{
+	const struct {
+		const char *key;
+		uint64_t n;
+	} all[] = {
+		{"montrace-bpf.unpaired.stray_ends", pf->unpaired.stray_ends},
+		{"montrace-bpf.unpaired.lost_ends", pf->unpaired.lost_ends},
+		{"montrace-bpf.unpaired.begun_again", pf->unpaired.again},
+		{"montrace-bpf.unpaired.too_many_open", pf->unpaired.forgotten},
+	};
+	attribute_t attr[4], *attrs[4];
+	size_t n = 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		if (!all[i].n)
+			continue;
+		attr[n] = (attribute_t)PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__INIT;
+		attr[n].key = (char *)(uintptr_t)all[i].key;
+		attr[n].value_case = PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__VALUE_LONG_VALUE;
+		attr[n].long_value = (int64_t)all[i].n;
+		attrs[n] = &attr[n];
+		n++;
+	}
+	return n ? put_attributes(pf, attrs, n) : 0;
+}
+
 /* Totals: how much was lost, in all and by cause; then the mark of a complete trace. */
 int mt_pf_tail(struct pf *pf)
 {
@@ -193,6 +221,8 @@ int mt_pf_tail(struct pf *pf)
 		attr[i].long_value = (int64_t)(i ? pf->causes[i - 1].count : pf->lost);
 	}
 	r = put_attributes(pf, attrs, pf->ncauses + 1);
+	if (r == 0)
+		r = put_unpaired(pf);
 	if (r < 0)
 		return r;
 	stats.has_final_flush_outcome = 1;

@@ -7,7 +7,10 @@
  *   pftrace_track.c   processes, threads, counter tracks; clearing a sequence
  *   pftrace_loss.c    losses, marks
  *   pftrace_intern.c  numbers for texts and callsites, and what each sequence has been told of them
- *   pftrace_event.c   begin, end, instant, counter: by hand
+ *   pftrace_event.c   begin, end, instant, counter, spans with a key: by hand
+ *   pftrace_ann.c     ... their annotations
+ *   pftrace_lane.c    tracks for spans that belong to no thread
+ *   pftrace_life.c    lifetimes of spans, on lanes
  */
 #ifndef MT_PFTRACE_INT_H
 #define MT_PFTRACE_INT_H
@@ -71,14 +74,31 @@ struct pf_counter {
 	uint64_t uuid;
 };
 
-#define PF_MAX_LANES 1000
+#define PF_MAX_LIVES 1000 /* lanes of lifetimes, per process */
+#define PF_MAX_LANES \
+	65536 /* all lanes of a process; spans with a key beyond share a pool that has no name of theirs */
 
-/* A track for the lifetimes of spans, one at a time. */
+/* A track that holds one span at a time. */
 struct pf_lane {
 	uint64_t uuid; /* 0: not described yet */
-	uint64_t span; /* 0: free */
 	uint64_t last; /* time of its last event */
-	char name[128];
+	char *name;    /* of the lifetime that is open on it */
+};
+
+struct pf_pool {
+	uint64_t id; /* what its lanes' uuids are made of */
+	struct pf_lane *lanes;
+	uint32_t n, cap;
+	uint32_t hint;  /* no lane below this word of free is free */
+	uint64_t *free; /* bits */
+};
+
+struct pf_map_slot {
+	uint64_t key, value;
+};
+struct pf_map {
+	struct pf_map_slot *v;
+	uint32_t n, bits;
 };
 
 struct pf_process {
@@ -87,11 +107,16 @@ struct pf_process {
 	bool described;
 	struct pf_counter *counters;
 	uint32_t ncounters, counter_cap, last_counter;
-	struct pf_lane *lanes;
-	uint32_t nlanes, lane_cap;
+	struct pf_pool *pools;
+	uint32_t npools, pool_cap, nlanes;
+	uint32_t last_site; /* callsite of the last span with a key, and the id of its pool */
+	uint64_t last_pool;
+	struct pf_map pool_of;   /* id -> index */
+	struct pf_map lane_of;   /* key of a span -> index of the pool << 32 | number of the lane */
+	struct pf_thread *keyed; /* sequence of the spans with a key; NULL: none yet */
 };
 
-/* A thread is a track and a packet sequence. */
+/* A thread is a track and a packet sequence. Spans with a key have a sequence per process that is no thread's. */
 struct pf_thread {
 	struct pf_thread *next, **pprev;
 	uint64_t uuid;
@@ -146,6 +171,7 @@ struct pf {
 		uint64_t count;
 	} causes[PF_CAUSES];
 	uint32_t ncauses;
+	struct mt_unpaired unpaired; /* of processes that are gone */
 };
 
 static inline struct pf *pf_of(struct mt_sink *s)
@@ -157,6 +183,8 @@ static inline struct pf *pf_of(struct mt_sink *s)
 int mt_pf_drain(struct pf *pf); /* hands the batch on; 0 or the sticky error */
 int mt_pf_room(struct pf *pf);  /* makes room for one packet of PF_PACKET_MAX */
 struct pf_thread *mt_pf_thread(struct pf *pf, struct mt_thread *t);
+struct pf_thread *mt_pf_sequence(struct pf *pf, uint64_t uuid); /* a new one; uuid: its default track */
+void mt_pf_sequence_free(struct pf_thread *th);
 struct pf_process *mt_pf_process(struct pf *pf, struct mt_process *p);
 
 /* pftrace_head.c */
@@ -172,6 +200,19 @@ int mt_pf_op_process(struct mt_sink *s, struct mt_process *p, uint64_t time);
 int mt_pf_op_thread(struct mt_sink *s, struct mt_thread *t, uint64_t time);
 
 uint64_t mt_pf_uuid_of(uint64_t parent, const char *what, uint32_t number); /* of a track below another one */
+
+/*
+ * pftrace_lane.c. key: not 0, of the span that takes the lane; max: lanes in the pool. *ret_lane NULL: they are all
+ * taken. lane->last is the stamp to use.
+ */
+int mt_pf_lane_take(struct pf *pf, struct pf_process *pp, uint64_t pool, uint32_t max, const char *name,
+		    uint64_t key, uint64_t time, struct pf_lane **ret_lane);
+/* The lane that key has had until now; valid until the next is taken. NULL: it has none. */
+struct pf_lane *mt_pf_lane_give(struct pf_process *pp, uint64_t key, uint64_t time);
+void mt_pf_lanes_free(struct pf_process *pp);
+/* Keys of lifetimes and of spans with a key are numbers of different kinds. */
+#define PF_LIFE_KEY(span) ((span) << 1 | 1)
+#define PF_KEYED_KEY(key) ((key) << 1)
 
 /* pftrace_life.c */
 int mt_pf_op_span_new(struct mt_sink *s, const struct mt_span_new *n);
@@ -208,5 +249,7 @@ int mt_pf_op_begin(struct mt_sink *s, const struct mt_slice *sl);
 int mt_pf_op_end(struct mt_sink *s, const struct mt_slice_end *end);
 int mt_pf_op_instant(struct mt_sink *s, const struct mt_instant *i);
 int mt_pf_op_counter(struct mt_sink *s, const struct mt_count *c);
+int mt_pf_op_keyed_begin(struct mt_sink *s, const struct mt_slice *sl);
+int mt_pf_op_keyed_end(struct mt_sink *s, const struct mt_slice_end *end);
 
 #endif

@@ -2,56 +2,16 @@
 /*
  * Lifetimes of spans: one slice per span from its creation to its close, on lanes under its process.
  *
- * A lane is a track that holds one span at a time; a closed span's lane is used again, so there are as many lanes
- * as spans were alive at once, at most PF_MAX_LANES a process. Spans beyond that have no lifetime slice (their
- * slices on threads are there all the same). The flow that links a span's slices on threads begins here.
- *
- * Example: span 1 new@10, span 2 new@20, span 1 close@30, span 3 new@40: lane 0 holds 1 and then 3, lane 1 holds 2.
+ * At most PF_MAX_LIVES a process; spans beyond that have no lifetime slice (their slices on threads are there all
+ * the same). The flow that links a span's slices on threads begins here.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pftrace_cold.h"
 
-/* A free lane (made if there is none), or NULL: no lane for this one. */
-static struct pf_lane *lane_take(struct pf_process *pp)
-{
-	struct pf_lane *v;
-	uint32_t i, cap;
-
-	for (i = 0; i < pp->nlanes; i++)
-		if (!pp->lanes[i].span)
-			return &pp->lanes[i];
-	if (pp->nlanes == PF_MAX_LANES)
-		return NULL;
-	if (pp->nlanes == pp->lane_cap) {
-		cap = pp->lane_cap ? pp->lane_cap * 2 : 8;
-		v = realloc(pp->lanes, cap * sizeof(*v));
-		if (!v)
-			return NULL;
-		pp->lanes = v;
-		pp->lane_cap = cap;
-	}
-	v = &pp->lanes[pp->nlanes++];
-	memset(v, 0, sizeof(*v));
-	return v;
-}
-
-static int lane_describe(struct pf *pf, struct pf_process *pp, struct pf_lane *lane, uint64_t time)
-{
-	Perfetto__Protos__TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
-	char name[] = "span lifetimes";
-
-	lane->uuid = mt_pf_uuid_of(pp->uuid, "lane", (uint32_t)(lane - pp->lanes));
-	track.has_uuid = 1;
-	track.uuid = lane->uuid;
-	track.has_parent_uuid = 1;
-	track.parent_uuid = pp->uuid;
-	track.name = name;
-	return mt_pf_track_put(pf, &track, time);
-}
+#define MAX_LIFE_NAME 127 /* bytes */
 
 static void number(Perfetto__Protos__DebugAnnotation *a, char *name, uint64_t v)
 {
@@ -91,20 +51,19 @@ int mt_pf_op_span_new(struct mt_sink *s, const struct mt_span_new *n)
 	if (!pf->opts.lifetimes)
 		return 0;
 	pp = mt_pf_process(pf, n->process);
-	lane = pp ? lane_take(pp) : NULL;
-	if (!lane)
-		return 0;
-	r = lane->uuid ? 0 : lane_describe(pf, pp, lane, n->time);
-	if (r < 0)
+	if (!pp)
+		return -ENOMEM;
+	r = mt_pf_lane_take(pf, pp, pp->uuid, PF_MAX_LIVES, "span lifetimes", PF_LIFE_KEY(n->span), n->time,
+			    &lane);
+	if (r < 0 || !lane)
 		return r;
-	lane->span = n->span;
-	lane->last = n->time > lane->last ? n->time : lane->last;
 	mt_utf8_fix(name.s, sizeof(name.s), n->name.p ? n->name.p : n->cs->name,
 		    n->name.p ? n->name.len : strlen(n->cs->name));
-	memcpy(lane->name, name.s, sizeof(lane->name) - 1);
-	lane->name[mt_utf8_prefix(name.s, strlen(name.s), sizeof(lane->name) - 1)] = 0;
+	name.s[mt_utf8_prefix(name.s, strlen(name.s), MAX_LIFE_NAME)] = 0;
+	free(lane->name);
+	lane->name = strdup(name.s);
 	event.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN;
-	event.name = lane->name;
+	event.name = name.s;
 	categories[0] = cold(&category, n->cs->target);
 	event.n_categories = 1;
 	event.categories = categories;
@@ -118,12 +77,10 @@ int mt_pf_op_span_new(struct mt_sink *s, const struct mt_span_new *n)
 	return lane_event(pf, &event, lane, lane->last);
 }
 
-static int lane_end(struct pf *pf, struct pf_lane *lane, uint64_t time)
+static int life_end(struct pf *pf, struct pf_lane *lane)
 {
 	Perfetto__Protos__TrackEvent event = PERFETTO__PROTOS__TRACK_EVENT__INIT;
 
-	lane->span = 0;
-	lane->last = time > lane->last ? time : lane->last;
 	event.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END;
 	event.name = lane->name;
 	return lane_event(pf, &event, lane, lane->last);
@@ -133,21 +90,27 @@ int mt_pf_op_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, 
 {
 	struct pf *pf = pf_of(s);
 	struct pf_process *pp = p->sink_data;
-	uint32_t i;
+	struct pf_lane *lane = pf->opts.lifetimes && pp ? mt_pf_lane_give(pp, PF_LIFE_KEY(span), time) : NULL;
 
-	for (i = 0; pf->opts.lifetimes && pp && i < pp->nlanes; i++)
-		if (pp->lanes[i].span == span)
-			return lane_end(pf, &pp->lanes[i], time);
-	return 0;
+	return lane ? life_end(pf, lane) : 0;
 }
 
+/* In the order of the lanes: what a map holds has none. */
 int mt_pf_lives_end(struct pf *pf, struct pf_process *pp, uint64_t time)
 {
-	uint32_t i;
 	int r = 0;
 
-	for (i = 0; i < pp->nlanes && !r; i++)
-		if (pp->lanes[i].span)
-			r = lane_end(pf, &pp->lanes[i], time);
+	for (uint32_t i = 0; i < pp->npools && !r; i++) {
+		struct pf_pool *pool = &pp->pools[i];
+
+		for (uint32_t k = 0; pool->id == pp->uuid && k < pool->n && !r; k++) {
+			struct pf_lane *lane = &pool->lanes[k];
+
+			if (pool->free[k / 64] >> k % 64 & 1)
+				continue;
+			lane->last = time > lane->last ? time : lane->last;
+			r = life_end(pf, lane);
+		}
+	}
 	return r;
 }

@@ -208,6 +208,11 @@ static void status_json(FILE *f, const struct mt_recorder *m, const struct statu
 	fprintf(f,
 		",\"events\":%" PRIu64 ",\"events_per_second\":%.0f,\"spans\":%" PRIu64 ",\"lost\":%" PRIu64,
 		sp ? sp->events : 0, m->rate, sp ? sp->spans : 0, st->lost);
+	fprintf(f,
+		",\"unpaired\":{\"stray_ends\":%" PRIu64 ",\"lost_ends\":%" PRIu64 ",\"begun_again\":%" PRIu64
+		",\"too_many_open\":%" PRIu64 "}",
+		sp ? sp->stray_exits : 0, sp ? sp->lost_ends : 0, sp ? sp->keyed_again : 0,
+		sp ? sp->keyed_forgotten : 0);
 	if (m->flight)
 		json_window(f, m, st);
 	fprintf(f,
@@ -261,6 +266,11 @@ static void status_text(FILE *f, const struct mt_recorder *m, const struct statu
 	fprintf(f, "events      %" PRIu64 ", %.0f/s, %" PRIu64 " spans\n", sp ? sp->events : 0, m->rate,
 		sp ? sp->spans : 0);
 	fprintf(f, "lost        %" PRIu64 "\n", st->lost);
+	fprintf(f,
+		"unpaired    %" PRIu64 " stray ends, %" PRIu64 " lost ends, %" PRIu64 " begun again, %" PRIu64
+		" ended for too many open\n",
+		sp ? sp->stray_exits : 0, sp ? sp->lost_ends : 0, sp ? sp->keyed_again : 0,
+		sp ? sp->keyed_forgotten : 0);
 	if (m->flight)
 		text_window(f, m, st);
 	fprintf(f, "recordings  %u live, %u kept, %" PRIu64 " events recorded\n", st->recordings.live,

@@ -98,7 +98,10 @@ static void add_open(struct watched *e, const struct mt_slice_end *end)
 
 	if (e->open_len > OPEN_MAX_BYTES || !(f = open_memstream(&text, &len)))
 		return;
-	if (e->open_tid != end->thread->tid) {
+	if (!end->thread && e->open_tid != UINT32_MAX) {
+		fprintf(f, "  by key\n");
+		e->open_tid = UINT32_MAX;
+	} else if (end->thread && e->open_tid != end->thread->tid) {
 		fprintf(f, "  thread %u ", end->thread->tid);
 		tl_safe(f, tl_cstr(end->thread->name));
 		fprintf(f, "\n");
@@ -124,7 +127,7 @@ static void add_open(struct watched *e, const struct mt_slice_end *end)
 
 static int w_end(struct mt_sink *s, const struct mt_slice_end *end)
 {
-	struct watched *e = end->thread->process->sink_data;
+	struct watched *e = (end->thread ? end->thread->process : end->process)->sink_data;
 
 	(void)s;
 	if (end->reason != MT_END_PROCESS || !e)
@@ -207,6 +210,7 @@ static const struct mt_sink_ops watch_ops = {
 	.process = w_process,
 	.thread = w_thread,
 	.end = w_end,
+	.keyed_end = w_end,
 	.gone = w_gone,
 	.free = w_free,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is open now, thread by thread or subject by subject, as text or JSON. All texts are the target's. */
+/* What is open now, thread by thread (then spans with a key, which are on none) or subject by subject, as text or JSON. All texts are the target's. */
 #include "record_flight.h"
 
 #include <errno.h>
@@ -151,6 +151,59 @@ static int each_open(void *ctx, const struct mt_spans_open *o)
 	return end_line(s);
 }
 
+/* ---- Spans with a key --------------------------------------------------------------------------- */
+
+#define KEYED_SHOWN 100 /* of a process: the oldest */
+
+static int begin_keyed(struct stacks *s, const struct mt_spans_open *o)
+{
+	if (begin_line(s))
+		return s->err;
+	s->n++;
+	if (s->o->json) {
+		fprintf(s->f, "{\"pid\":%u,", o->process->pid);
+		json_text(s->f, "process", o->process->name);
+		fprintf(s->f, ",\"open\":%u,\"keyed\":[", o->of);
+		return 0;
+	}
+	tl_safe(s->f, tl_cstr(o->process->name));
+	fprintf(s->f, " (%u), spans with a key, %u open", o->process->pid, o->of);
+	if (o->of > KEYED_SHOWN)
+		fprintf(s->f, ", the oldest %u", KEYED_SHOWN);
+	fprintf(s->f, ":");
+	return end_line(s);
+}
+
+static int each_keyed(void *ctx, const struct mt_spans_open *o)
+{
+	struct stacks *s = ctx;
+
+	if ((s->o->pid && o->process->pid != s->o->pid) || o->depth >= KEYED_SHOWN)
+		return 0;
+	if (!o->depth && begin_keyed(s, o))
+		return s->err;
+	if (!s->o->json && begin_line(s))
+		return s->err;
+	if (!s->o->json) {
+		fprintf(s->f, "  ");
+		tl_safe(s->f, o->name);
+		fprintf(s->f, "  ");
+		put_age(s->f, age(s, o->since));
+		fprintf(s->f, "  begun by thread %u", o->tid);
+		return end_line(s);
+	}
+	fprintf(s->f, "%s{\"name\":", o->depth ? "," : "");
+	tl_json_string(s->f, o->name);
+	fprintf(s->f, ",\"span\":%" PRIu64 ",\"open_ns\":%" PRIu64 ",\"tid\":%u", o->span, age(s, o->since),
+		o->tid);
+	json_callsite(s->f, o->cs);
+	fprintf(s->f, "}");
+	if (o->depth + 1 < o->of && o->depth + 1 < KEYED_SHOWN)
+		return 0;
+	fprintf(s->f, "]}");
+	return end_line(s);
+}
+
 int mt_record_stacks(const struct mt_spans *spans, const struct mt_stacks_opts *o, mt_line_cb line, void *ctx,
 		     uint32_t *ret_stacks)
 {
@@ -159,6 +212,8 @@ int mt_record_stacks(const struct mt_spans *spans, const struct mt_stacks_opts *
 
 	if (!err)
 		err = end_thread(&s);
+	if (!err)
+		err = mt_spans_each_keyed(spans, each_keyed, &s);
 	if (s.f) {
 		fclose(s.f);
 		free(s.text);

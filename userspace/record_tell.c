@@ -149,11 +149,15 @@ void mt_record_tell_end(struct record *r, const struct mt_session_stats *st,
 	mt_log_debug(r->log,
 		     "%llu hits delivered, %llu slices, %llu counter values, %llu loop wake-ups, %llu enters "
 		     "of unseen "
-		     "spans, %llu stray exits, %llu reordered exits, %llu lost ends",
+		     "spans, %llu stray exits, %llu reordered exits, %llu lost ends, %llu keys begun again, "
+		     "%llu spans "
+		     "ended for too many open",
 		     (unsigned long long)st->spans->delivered, (unsigned long long)st->spans->slices,
 		     (unsigned long long)st->spans->counters, (unsigned long long)st->wakeups,
 		     (unsigned long long)st->spans->unseen_enters, (unsigned long long)st->spans->stray_exits,
-		     (unsigned long long)st->spans->reordered, (unsigned long long)st->spans->lost_ends);
+		     (unsigned long long)st->spans->reordered, (unsigned long long)st->spans->lost_ends,
+		     (unsigned long long)st->spans->keyed_again,
+		     (unsigned long long)st->spans->keyed_forgotten);
 	mt_log_debug(r->log, "attached in %.1f ms, detached in %.1f ms", (double)r->attach_ns / 1e6,
 		     (double)st->detach_ns / 1e6);
 }

@@ -15,6 +15,9 @@
  *      struct mt_thread themselves: these stay valid, at the same address, until gone() was called
  *      for them; a sink may keep state in .sink_data (and frees it in gone()).
  *
+ *  S6  keyed_begin() and keyed_end() match by key, in any order, and overlap as they like: such a span is on no
+ *      thread. Its process was told before and is gone() only after its end, which is not before its begin.
+ *
  * A NULL slot means: not interested. Functions return 0 or -errno; after an error the caller
  * may go on calling, a sink must stand it (errors are sticky in `out`).
  */
@@ -22,6 +25,14 @@
 #define MT_SINK_H
 
 #include "model.h"
+
+/* Begins and ends without the other one. */
+struct mt_unpaired {
+	uint64_t stray_ends; /* ends, closes, fields recorded later: of nothing that is known or open there */
+	uint64_t lost_ends;  /* slices closed because their end was lost */
+	uint64_t again;      /* spans with a key ended because the key began again */
+	uint64_t forgotten;  /* spans with a key ended because too many were open */
+};
 
 struct mt_process {
 	uint32_t pid; /* initial namespace */
@@ -37,6 +48,7 @@ struct mt_process {
 	uint32_t parts;       /* ... and how many were completed before (rotation) */
 	uint8_t end_reason;   /* enum mt_end_reason; set before gone(): MT_END_PROCESS, _EXEC, _DETACH */
 	uint32_t exit_status; /* wait(2) status, with MT_END_PROCESS */
+	struct mt_unpaired unpaired; /* since process() was first called for it; looked at in gone() */
 };
 
 struct mt_thread {
@@ -60,7 +72,8 @@ enum mt_slice_flags {
  * note does not know (recorded later, parent, anomalies).
  */
 struct mt_slice {
-	struct mt_thread *thread;
+	struct mt_thread *thread;   /* NULL: keyed_begin() */
+	struct mt_process *process; /* of keyed_begin() only */
 	uint64_t time;
 	const struct mt_callsite *cs;
 	struct mt_str name; /* as displayed */
@@ -77,19 +90,22 @@ struct mt_slice {
 
 enum mt_end_reason {
 	MT_END_NORMAL = 0,
-	MT_END_OUTER,   /* an outer slice ended first; the span goes on in a continued slice */
-	MT_END_CLOSED,  /* the span was closed while entered */
-	MT_END_LOST,    /* its end was lost; closed by the end of an outer slice */
-	MT_END_THREAD,  /* the thread ended */
-	MT_END_PROCESS, /* the process ended: exit_status says how */
-	MT_END_EXEC,    /* the process replaced its image */
-	MT_END_DETACH,  /* tracing stopped first; the span goes on unseen */
-	MT_END_PART,    /* this file ends first; the span goes on in a continued slice in the next one */
-	MT_END_LEFT,    /* left by a jump: it ended with an outer slice (MT_HOW_NESTED) */
+	MT_END_OUTER,     /* an outer slice ended first; the span goes on in a continued slice */
+	MT_END_CLOSED,    /* the span was closed while entered */
+	MT_END_LOST,      /* its end was lost; closed by the end of an outer slice */
+	MT_END_THREAD,    /* the thread ended */
+	MT_END_PROCESS,   /* the process ended: exit_status says how */
+	MT_END_EXEC,      /* the process replaced its image */
+	MT_END_DETACH,    /* tracing stopped first; the span goes on unseen */
+	MT_END_PART,      /* this file ends first; the span goes on in a continued slice in the next one */
+	MT_END_LEFT,      /* left by a jump: it ended with an outer slice (MT_HOW_NESTED) */
+	MT_END_AGAIN,     /* of a span with a key: one of the same key began */
+	MT_END_FORGOTTEN, /* of a span with a key: too many were open, it was the oldest */
 };
 
 struct mt_slice_end {
-	struct mt_thread *thread;
+	struct mt_thread *thread;   /* NULL: keyed_end() */
+	struct mt_process *process; /* of keyed_end() only */
 	uint64_t time;
 	const struct mt_callsite *cs;
 	struct mt_str name;
@@ -177,12 +193,16 @@ struct mt_sink_ops {
 	int (*span_close)(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time);
 	/* A remark of the tool on the trace as a whole: why it was written, where its window starts. */
 	int (*mark)(struct mt_sink *s, uint64_t time, struct mt_str text);
+	/* S6. A span with a key is one slice, but for files that end before it does (MT_END_PART). */
+	int (*keyed_begin)(struct mt_sink *s, const struct mt_slice *sl);
+	int (*keyed_end)(struct mt_sink *s, const struct mt_slice_end *e);
 };
 
 /* What need not be told to a sink for now. It changes that itself, and stands it if it is told all the same. */
 enum mt_sink_ignores {
-	MT_IGNORES_EVENTS = 1, /* begin, end, instant; but not those of MONTRACE_CLASS_RECORDING */
-	MT_IGNORES_ENDS = 2,   /* end, but for MT_END_PROCESS */
+	MT_IGNORES_EVENTS =
+		1, /* begin, end (those of keys, too), instant; but not those of MONTRACE_CLASS_RECORDING */
+	MT_IGNORES_ENDS = 2, /* end, keyed_end; but for MT_END_PROCESS */
 };
 
 struct mt_sink {

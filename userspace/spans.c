@@ -26,6 +26,8 @@
  * B's parent is A (A was innermost when B was made). The first begin of B has no `parent` field, it lies in
  * A; the continued one has, for nothing is around it any more.
  *
+ * Spans with a key (foreign probes) are not on these stacks: spans_keyed.c.
+ *
  * What it does not do: it does not sort (each thread's events come in order, threads do not wait for each
  * other), knows no file format, and keeps no history: a span that is closed is forgotten.
  */
@@ -40,6 +42,7 @@
 #define DEFAULT_SPANS 1000000u
 #define DEFAULT_DEPTH 500u
 #define DEFAULT_THREADS 100000u
+#define DEFAULT_KEYED 10000u
 
 int mt_spans_new(const struct mt_spans_opts *opts, struct mt_sink *sink, struct mt_spans **ret_spans)
 {
@@ -55,6 +58,8 @@ int mt_spans_new(const struct mt_spans_opts *opts, struct mt_sink *sink, struct 
 		s->opts.max_depth = DEFAULT_DEPTH;
 	if (s->opts.max_threads == 0)
 		s->opts.max_threads = DEFAULT_THREADS;
+	if (s->opts.max_keyed == 0)
+		s->opts.max_keyed = DEFAULT_KEYED;
 	s->sink = sink;
 	/* Without random bytes the hash is still right, only guessable. */
 	if (getrandom(s->seed, sizeof(s->seed), GRND_NONBLOCK) != sizeof(s->seed))
@@ -154,6 +159,8 @@ static int each_of_thread(const struct sp_thread *t, int (*cb)(void *ctx, const 
 	for (i = t->depth; i-- > 0;) {
 		const struct sp_slice *sl = &t->stack[i];
 		struct mt_spans_open o = {.thread = &t->pub,
+					  .process = t->pub.process,
+					  .tid = t->pub.tid,
 					  .cs = sl->cs,
 					  .name = sl->name,
 					  .span = sl->num,
@@ -193,6 +200,7 @@ void mt_spans_free(struct mt_spans *s)
 	if (!s)
 		return;
 	mt_spans_finish(s, 0);
+	sp_keyed_pool_free(s);
 	while ((b = s->name_pool)) {
 		s->name_pool = b->next;
 		free(b);

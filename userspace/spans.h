@@ -22,12 +22,14 @@ struct mt_spans_opts {
 	uint32_t max_depth;   /* open slices on a thread; 0 = 500 (the importer drops below 512); deeper ones
 				 are counted, not shown */
 	uint32_t max_threads; /* 0 = 100,000 */
+	uint32_t
+		max_keyed; /* open spans with a key, per process; 0 = 10,000; beyond: the oldest is ended, counted */
 };
 
 struct mt_spans_stats {
 	uint64_t events; /* events fed */
 	uint64_t slices; /* begun, continued and re-entered ones included */
-	uint64_t spans;  /* scopes begun + span ids first entered */
+	uint64_t spans;  /* scopes begun + span ids first entered + spans with a key begun */
 	uint64_t instants;
 	uint64_t counters;
 	uint64_t threads; /* that had an event */
@@ -37,12 +39,14 @@ struct mt_spans_stats {
 	uint64_t unseen_enters; /* enter of an id whose creation was not seen */
 	uint64_t
 		stray_exits; /* exit, close or record of an unknown id, or exit of a span not entered there */
-	uint64_t closed_entered; /* closed while entered */
-	uint64_t reordered;      /* exits that were not the innermost */
-	uint64_t lost_ends;      /* slices closed because their end was lost */
-	uint64_t too_deep;       /* begins not shown for depth */
-	uint64_t forgotten;      /* spans dropped from the table for its bound */
-	uint64_t time_back;      /* events whose time ran back on their thread: moved forward */
+	uint64_t closed_entered;  /* closed while entered */
+	uint64_t reordered;       /* exits that were not the innermost */
+	uint64_t lost_ends;       /* slices closed because their end was lost */
+	uint64_t too_deep;        /* begins not shown for depth */
+	uint64_t forgotten;       /* spans dropped from the table for its bound */
+	uint64_t keyed_again;     /* spans with a key ended because the key began again */
+	uint64_t keyed_forgotten; /* spans with a key ended because too many were open */
+	uint64_t time_back;       /* events whose time ran back on their thread: moved forward */
 };
 
 struct mt_spans;
@@ -77,15 +81,22 @@ const struct mt_spans_stats *mt_spans_stats(const struct mt_spans *s);
 
 /* Iterates open slices for `stacks`: innermost first, thread by thread. cb non-zero stops. */
 struct mt_spans_open {
-	const struct mt_thread *thread;
+	const struct mt_thread *thread; /* NULL: a span with a key */
+	const struct mt_process *process;
+	uint32_t tid; /* on which thread it began */
 	const struct mt_callsite *cs;
 	struct mt_str name;
 	uint64_t span, parent;
 	uint64_t since; /* time of the span's first enter on this thread's stack */
-	uint32_t depth; /* 0 = outermost */
+	uint32_t depth; /* 0 = outermost; of spans with a key: 0 = oldest of its process ... */
+	uint32_t of;    /* ... of so many */
 };
 int mt_spans_each_open(const struct mt_spans *s, int (*cb)(void *ctx, const struct mt_spans_open *o),
 		       void *ctx);
+
+/* The same for spans with a key: process by process, the oldest first. */
+int mt_spans_each_keyed(const struct mt_spans *s, int (*cb)(void *ctx, const struct mt_spans_open *o),
+			void *ctx);
 
 void mt_spans_free(struct mt_spans *s);
 

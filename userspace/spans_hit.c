@@ -6,6 +6,12 @@
 #include "spans_int.h"
 #include "strings.h"
 
+void sp_stray(struct mt_spans *s, struct sp_process *p)
+{
+	s->stats.stray_exits++;
+	p->pub.unpaired.stray_ends++;
+}
+
 static void sequence(struct mt_spans *s, struct sp_thread *t, uint64_t seq, uint64_t time)
 {
 	s->stats.delivered++;
@@ -138,7 +144,7 @@ static void span_exit(struct mt_spans *s, struct sp_thread *t, const struct mt_e
 	struct sp_span *sp = sp_span_find(s, t->proc, ev->span);
 
 	if (!sp || !sp_end(s, t, NULL, sp, s->now, MT_END_NORMAL))
-		s->stats.stray_exits++;
+		sp_stray(s, t->proc);
 }
 
 static void end_everywhere(struct mt_spans *s, struct sp_thread *t, struct sp_span *sp,
@@ -159,7 +165,7 @@ static void span_close(struct mt_spans *s, struct sp_thread *t, const struct mt_
 	struct sp_span *sp = sp_span_find(s, t->proc, ev->span);
 
 	if (!sp || !sp->cs)
-		s->stats.stray_exits++;
+		sp_stray(s, t->proc);
 	if (!sp)
 		return;
 	if (sp->open && (ev->flags & MONTRACE_RF_LEFT)) {
@@ -324,7 +330,7 @@ static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt
 		scope_begin(s, t, ev, v, n, cut);
 		break;
 	case MT_EV_SPAN_NEW:
-		span_new(s, t, ev, v, n, cut);
+		(ev->cs->keyed ? sp_keyed_begin : span_new)(s, t, ev, v, n, cut);
 		break;
 	case MT_EV_SPAN_RECORD:
 		sp = sp_span_find(s, t->proc, ev->span);
@@ -332,7 +338,7 @@ static void with_values(struct mt_spans *s, struct sp_thread *t, const struct mt
 			sp_span_record(s, sp, ev->cs, v, n);
 			sp->cut |= cut;
 		} else {
-			s->stats.stray_exits++;
+			sp_stray(s, t->proc);
 		}
 		break;
 	case MT_EV_EVENT:
@@ -394,7 +400,7 @@ void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
 		ending(s, ev);
 		if (!sp_end(s, t, ev->cs, NULL, s->now, MT_END_NORMAL) &&
 		    !(ev->cs && (ev->cs->how & MT_HOW_WHILE)))
-			s->stats.stray_exits++;
+			sp_stray(s, t->proc);
 		s->nending = 0;
 		s->match = 0;
 		break;
@@ -406,7 +412,7 @@ void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t)
 		break;
 	case MT_EV_SPAN_CLOSE:
 		ending(s, ev);
-		span_close(s, t, ev);
+		(ev->cs && ev->cs->keyed ? sp_keyed_end : span_close)(s, t, ev);
 		s->nending = 0;
 		s->match = 0;
 		break;

@@ -6,6 +6,7 @@
  *   spans_hit.c    an event of a thread -> what happens
  *   spans_table.c  hash map, processes, threads
  *   spans_span.c   span ids: what is remembered of a span
+ *   spans_keyed.c  spans with a key, open on no thread
  *   spans_stack.c  slices of a thread: begin, end, repair
  *   spans_life.c   names, forks, execs, exits
  */
@@ -39,6 +40,7 @@ struct sp_map {
 
 struct sp_thread;
 struct sp_process;
+struct sp_keyed;
 
 struct sp_recorded {
 	struct mt_field field; /* name: the callsite's; text: own memory */
@@ -64,6 +66,7 @@ struct sp_span {
 	bool entered;  /* ever */
 	bool cut;
 	uint32_t nvalues;
+	uint32_t room;           /* bytes of the block */
 	struct mt_value *values; /* one block with the texts and the name */
 	uint32_t nrecorded;
 	uint32_t gen; /* counts what was recorded */
@@ -148,6 +151,8 @@ struct sp_process {
 	struct sp_span *free_first, *free_last;
 	struct sp_sum *sums;
 	uint32_t nsums;
+	struct sp_map keyed;                       /* struct sp_keyed by id */
+	struct sp_keyed *keyed_first, *keyed_last; /* by begin */
 };
 
 struct name_block {
@@ -174,6 +179,8 @@ struct mt_spans {
 	uint32_t nplans;
 	struct mt_name_plan odd_plan; /* for callsites without a place in plans */
 	struct name_block *name_pool;
+	struct sp_keyed *keyed_pool; /* used before, with their blocks */
+	uint32_t nkeyed_pool;
 	char *name_buf; /* MT_NAME_MAX */
 	char *text_buf; /* texts of one event, made valid */
 	struct mt_value values[MONTRACE_MAX_FIELDS];
@@ -250,6 +257,8 @@ void sp_span_release(struct sp_span *sp); /* one entry less */
 void sp_span_forget(struct mt_spans *s, struct sp_span *sp, bool tell);
 void sp_spans_forget_all(struct mt_spans *s, struct sp_process *p, bool tell);
 void sp_span_tell(struct mt_spans *s, struct sp_span *sp); /* span_new() */
+/* What sp_span_fill took, and what was recorded later. */
+void sp_span_drop_content(struct sp_span *sp);
 uint64_t sp_flow(const struct sp_process *p, uint64_t num);
 
 /* spans_stack.c */
@@ -285,6 +294,17 @@ static inline uint64_t sp_top(const struct sp_thread *t)
 	return t->depth ? t->stack[t->depth - 1].num : 0;
 }
 
+/* spans_keyed.c */
+void sp_keyed_begin(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
+		    const struct mt_value *v, uint32_t n, bool cut);
+void sp_keyed_end(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev);
+void sp_keyed_end_all(struct mt_spans *s, struct sp_process *p, uint64_t time, enum mt_end_reason reason,
+		      uint32_t status);
+/* For mt_spans_restart: ends them in one file, begins them again in the next. */
+void sp_keyed_part(struct mt_spans *s, struct sp_process *p, uint64_t time);
+void sp_keyed_continue(struct mt_spans *s, struct sp_process *p, uint64_t time);
+void sp_keyed_pool_free(struct mt_spans *s);
+
 /* spans_life.c */
 void sp_life(struct mt_spans *s, const struct mt_event *ev);
 void sp_given_name(struct mt_spans *s, struct sp_thread *t, const struct mt_event *ev,
@@ -297,6 +317,8 @@ void sp_reap(struct mt_spans *s, uint64_t now);
 int sp_set_text(char **text, const char **pub, struct mt_str v, size_t max);
 /* spans_hit.c */
 void sp_hit(struct mt_spans *s, const struct mt_event *ev, struct sp_thread *t);
+/* An end of nothing that is known, or open there. */
+void sp_stray(struct mt_spans *s, struct sp_process *p);
 /* spans.c */
 void sp_lost(struct mt_spans *s, struct sp_thread *t, uint64_t count, uint64_t time);
 

@@ -109,6 +109,7 @@ void sp_process_end(struct mt_spans *s, struct sp_process *p, uint64_t time, enu
 		else
 			sp_end_all(s, t, t->exit_time, reason, status);
 	}
+	sp_keyed_end_all(s, p, time, reason, status);
 	p->pub.end_reason = (uint8_t)reason;
 	p->pub.exit_status = status;
 	sp_process_drop(s, p, time);
@@ -203,6 +204,7 @@ static struct sp_thread *exec_threads(struct mt_spans *s, struct sp_process *p, 
 
 	for (t = p->first; t; t = t->next)
 		sp_end_all(s, t, t->dying ? t->exit_time : ev->time, MT_END_EXEC, 0);
+	sp_keyed_end_all(s, p, ev->time, MT_END_EXEC, 0);
 	for (t = p->first; t; t = next) {
 		next = t->next;
 		if (t == main)

@@ -62,7 +62,7 @@ uint64_t sp_flow(const struct sp_process *p, uint64_t num)
 	return h ? h : 1;
 }
 
-static void free_content(struct sp_span *sp)
+void sp_span_drop_content(struct sp_span *sp)
 {
 	uint32_t i;
 
@@ -74,6 +74,7 @@ static void free_content(struct sp_span *sp)
 	sp->values = NULL;
 	sp->nrecorded = 0;
 	sp->nvalues = 0;
+	sp->room = 0;
 }
 
 void sp_span_tell(struct mt_spans *s, struct sp_span *sp)
@@ -103,7 +104,7 @@ void sp_span_forget(struct mt_spans *s, struct sp_span *sp, bool tell)
 		sp_err(s, s->sink->ops->span_close(s->sink, &p->pub, sp->num, s->now));
 	list_del(sp->proc, sp);
 	sp_map_del(s, &sp->proc->spans, sp->id);
-	free_content(sp);
+	sp_span_drop_content(sp);
 	free(sp);
 }
 
@@ -147,7 +148,7 @@ int sp_span_fill(struct mt_spans *s, struct sp_span *sp, const struct mt_callsit
 	struct mt_str name = mt_name_get(plan, v, n, s->name_buf);
 	size_t size = n * sizeof(*v);
 	bool own_name = name.p != plan->fixed.p;
-	struct mt_value *copy = NULL;
+	struct mt_value *copy = sp->values;
 	char *text;
 	uint32_t i;
 
@@ -155,14 +156,15 @@ int sp_span_fill(struct mt_spans *s, struct sp_span *sp, const struct mt_callsit
 		if (sp_has_text(&v[i]))
 			size += v[i].s.len;
 	size += own_name ? name.len : 0;
-	if (size) {
+	if (size > sp->room || sp->nrecorded) {
 		copy = malloc(size);
-		if (!copy) {
+		if (!copy && size) {
 			sp_err(s, -ENOMEM);
 			return -ENOMEM;
 		}
+		sp_span_drop_content(sp);
+		sp->room = (uint32_t)size;
 	}
-	free_content(sp);
 	text = copy ? (char *)(copy + n) : NULL;
 	for (i = 0; i < n; i++) {
 		copy[i] = v[i];

@@ -305,6 +305,7 @@ static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t
 		if (j < t->suspect) {
 			slice_done(s, &t->stack[j]);
 			s->stats.lost_ends++;
+			t->proc->pub.unpaired.lost_ends++;
 		} else if (slice_left(&t->stack[j], outer)) {
 			slice_done(s, &t->stack[j]);
 		} else {
@@ -410,6 +411,7 @@ void sp_make_room(struct mt_spans *s, struct sp_thread *t, uint64_t time)
 	if (!is_full(s, t) || !t->suspect || !t->depth)
 		return;
 	s->stats.lost_ends++;
+	t->proc->pub.unpaired.lost_ends++;
 	end_at(s, t, 0, time, MT_END_LOST);
 }
 
@@ -509,12 +511,14 @@ static void restart_end_process(struct mt_spans *s, struct sp_process *p, uint64
 		return;
 	for (t = p->first; t; t = t->next)
 		restart_end(s, t, time);
+	sp_keyed_part(s, p, time);
 	p->pub.end_reason = MT_END_PART;
 	if (s->sink->ops->gone)
 		sp_err(s, s->sink->ops->gone(s->sink, &p->pub, NULL, time));
 	p->told = false;
 	p->parted = true;
 	p->pub.sink_data = NULL;
+	p->pub.unpaired = (struct mt_unpaired){0};
 }
 
 int mt_spans_restart(struct mt_spans *s, struct mt_process *pub, uint64_t time)
@@ -527,8 +531,12 @@ int mt_spans_restart(struct mt_spans *s, struct mt_process *pub, uint64_t time)
 		if (!pub || pub == &p->pub)
 			restart_end_process(s, p, time);
 	/* All ends before all begins: the sink may have one file for all. */
-	for (p = s->first; p; p = p->next)
-		for (t = p->first; t && (!pub || pub == &p->pub); t = t->next)
+	for (p = s->first; p; p = p->next) {
+		if (pub && pub != &p->pub)
+			continue;
+		for (t = p->first; t; t = t->next)
 			restart_begin(s, t, time);
+		sp_keyed_continue(s, p, time);
+	}
 	return s->err;
 }

@@ -134,6 +134,7 @@ void sp_process_drop(struct mt_spans *s, struct sp_process *p, uint64_t time)
 		p->sums = next;
 	}
 	free(p->spans.v);
+	free(p->keyed.v);
 	free(p->name);
 	free(p->cmdline);
 	free(p->execution_id);

@@ -200,6 +200,17 @@ static int tee_mark(struct mt_sink *s, uint64_t time, struct mt_str text)
 	TEE_CALL(s, 0, NULL, NULL, mark, time, text);
 }
 
+static int tee_keyed_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	TEE_CALL(s, ignores(sl->cs), sl->process, NULL, keyed_begin, sl);
+}
+
+static int tee_keyed_end(struct mt_sink *s, const struct mt_slice_end *e)
+{
+	TEE_CALL(s, ignores(e->cs) | (e->reason == MT_END_PROCESS ? 0 : MT_IGNORES_ENDS), e->process, NULL,
+		 keyed_end, e);
+}
+
 static int tee_free(struct mt_sink *s)
 {
 	struct tee *tee = (struct tee *)s;
@@ -231,6 +242,8 @@ static const struct mt_sink_ops tee_ops = {
 	.span_new = tee_span_new,
 	.span_close = tee_span_close,
 	.mark = tee_mark,
+	.keyed_begin = tee_keyed_begin,
+	.keyed_end = tee_keyed_end,
 };
 
 int mt_tee_new(struct mt_sink *const *sinks, unsigned n, struct mt_sink **ret_tee)

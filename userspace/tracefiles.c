@@ -200,6 +200,16 @@ static int tf_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span,
 	FORWARD(self(s), p, span_close, p, span, time);
 }
 
+static int tf_keyed_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	FORWARD(self(s), sl->process, keyed_begin, sl);
+}
+
+static int tf_keyed_end(struct mt_sink *s, const struct mt_slice_end *e)
+{
+	FORWARD(self(s), e->process, keyed_end, e);
+}
+
 static int tf_flush(struct mt_sink *s, uint64_t now)
 {
 	struct mt_tracefiles *t = self(s);
@@ -243,6 +253,8 @@ static const struct mt_sink_ops tracefiles_ops = {
 	.span_new = tf_span_new,
 	.span_close = tf_span_close,
 	.mark = tf_mark,
+	.keyed_begin = tf_keyed_begin,
+	.keyed_end = tf_keyed_end,
 };
 
 int mt_tracefiles_new(const struct mt_tracefiles_opts *opts, struct mt_tracefiles_err *err,

@@ -34,9 +34,9 @@
 struct timed {
 	uint64_t key, begin;
 	const struct mt_callsite *cs;
-	const struct mt_thread *thread;
-	uint32_t trigger;    /* index */
-	uint32_t prev, next; /* in the queue; next: of free ones, too */
+	const struct mt_thread *thread; /* NULL: a span with a key */
+	uint32_t trigger;               /* index */
+	uint32_t prev, next;            /* in the queue; next: of free ones, too */
 };
 
 struct queue {
@@ -190,8 +190,11 @@ static void fire_open(struct watcher *w, const struct timed *t, uint64_t now)
 		name = (struct mt_str){t->cs->name, (uint32_t)strlen(t->cs->name)};
 	if (t->thread)
 		mt_text_safe(safe, sizeof(safe), t->thread->name, strlen(t->thread->name));
-	snprintf(what, sizeof(what), "is open for %.3f ms on thread %u %s", (double)(now - t->begin) / 1e6,
-		 t->thread ? t->thread->tid : 0, safe);
+	if (t->thread)
+		snprintf(what, sizeof(what), "is open for %.3f ms on thread %u %s",
+			 (double)(now - t->begin) / 1e6, t->thread->tid, safe);
+	else
+		snprintf(what, sizeof(what), "is open for %.3f ms", (double)(now - t->begin) / 1e6);
 	fire(w, w->triggers[t->trigger], name, what, now);
 }
 
@@ -267,6 +270,8 @@ static const struct mt_sink_ops watch_ops = {
 	.instant = watch_instant,
 	.lost = watch_lost,
 	.flush = watch_flush,
+	.keyed_begin = watch_begin,
+	.keyed_end = watch_end,
 	.free = watch_free,
 };
 

@@ -169,7 +169,8 @@ static int add_site(struct find *f, const struct mt_probe *p, uint32_t callsite,
 	site->probe = p;
 	site->callsite = callsite;
 	site->spec = f->spec;
-	mt_usdt_site_plan(f->set->v[f->spec], f->spec, ops, operands(f, p, ops), fields, site);
+	mt_usdt_site_plan(f->set->v[f->spec], f->spec, f->first_id + callsite, ops, operands(f, p, ops),
+			  fields, site);
 	return 0;
 }
 
@@ -308,6 +309,7 @@ static int add_callsite(struct find *f, const struct group *g, const struct mt_u
 	cs = &d->callsites[d->ncallsites];
 	memset(cs, 0, sizeof(*cs));
 	cs->id = f->first_id + d->ncallsites;
+	cs->keyed = s->key != MT_USDT_NO_ARG;
 	cs->class_ = s->key != MT_USDT_NO_ARG ? MONTRACE_CLASS_SPAN : classes[s->kind];
 	cs->level = s->level;
 	cs->how = s->how;

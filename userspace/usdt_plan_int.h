@@ -24,8 +24,8 @@ const struct mt_usdt_field *mt_usdt_begin_field(const struct mt_usdt_spec *s, st
 /* Does the end say, by such fields, which span it ends? */
 bool mt_usdt_end_agrees(const struct mt_usdt_spec *s);
 
-/* Fills site->plan (zeroed) and site->faults. spec: index of s. */
-void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct mt_operand *ops,
+/* Fills site->plan (zeroed) and site->faults. spec: index of s; id: of the callsite. */
+void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, uint32_t id, const struct mt_operand *ops,
 		       unsigned nops, const struct mt_usdt_fields *fields, struct mt_usdt_site *site);
 
 #endif

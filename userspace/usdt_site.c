@@ -122,7 +122,7 @@ static void plan_number(struct mt_plan_test *t, const struct mt_usdt_test *from,
 	bool below = from->negative && !is_signed, above = is_signed && !from->negative && from->value >> 63;
 
 	t->cmp = from->cmp;
-	t->signed_ = is_signed;
+	t->num = is_signed ? MT_NUM_SIGNED : MT_NUM_UNSIGNED;
 	t->value = from->negative ? -from->value : from->value;
 	if (!below && !above)
 		return;
@@ -143,6 +143,57 @@ static void plan_number(struct mt_plan_test *t, const struct mt_usdt_test *from,
 	}
 }
 
+/* A number with a fraction, for a whole value: the whole number next to it decides. */
+static void plan_real(struct mt_plan_test *t, const struct mt_usdt_test *from, bool is_signed)
+{
+	bool below = from->real < 0, up = from->cmp == MT_CMP_GT || from->cmp == MT_CMP_GE;
+	double size = below ? -from->real : from->real;
+	struct mt_usdt_test whole = {.cmp = from->cmp, .negative = below};
+
+	if (size >= 0x1p64 || (below && size > 0x1p63)) { /* beyond all values */
+		t->cmp = from->cmp == MT_CMP_NE || (from->cmp != MT_CMP_EQ && up == below) ? MT_CMP_ALWAYS
+											   : MT_CMP_NEVER;
+		return;
+	}
+	whole.value = (uint64_t)size;
+	if ((double)whole.value != size) {
+		if (from->cmp == MT_CMP_EQ || from->cmp == MT_CMP_NE) {
+			t->cmp = from->cmp == MT_CMP_EQ ? MT_CMP_NEVER : MT_CMP_ALWAYS;
+			return;
+		}
+		whole.cmp = up ? MT_CMP_GE : MT_CMP_LE;
+		whole.value += up != below; /* away from 0; no such one is near 2^63 */
+	}
+	whole.negative = below && whole.value;
+	plan_number(t, &whole, is_signed);
+}
+
+/* A number for a floating value: as one of its type. */
+static void plan_float(struct mt_plan_test *t, const struct mt_usdt_test *from, enum mt_usdt_type type)
+{
+	double size = (double)from->value, d = from->is_real ? from->real : from->negative ? -size : size;
+	uint32_t bits;
+	float f;
+
+	t->cmp = from->cmp;
+	t->num = type == MT_UT_F32 ? MT_NUM_F32 : MT_NUM_F64;
+	if (type == MT_UT_F32) {
+		f = (float)d;
+		memcpy(&bits, &f, sizeof(bits));
+		t->value = bits;
+	} else {
+		memcpy(&t->value, &d, sizeof(t->value));
+	}
+}
+
+/* As what a test's argument is compared; MT_UT_NATURAL: as a whole number. */
+static enum mt_usdt_type test_type(const struct mt_usdt_test *from, const struct mt_operand *o)
+{
+	if (from->type != MT_UT_NATURAL)
+		return (enum mt_usdt_type)from->type;
+	return o && o->is_float && !from->is_text ? mt_usdt_natural(o) : MT_UT_NATURAL;
+}
+
 static void plan_tests(struct building *b, const struct mt_usdt_spec *s)
 {
 	unsigned texts = 0;
@@ -151,11 +202,18 @@ static void plan_tests(struct building *b, const struct mt_usdt_spec *s)
 		const struct mt_usdt_test *from = &s->tests[i];
 		struct mt_plan_test *t = &b->plan->tests[b->plan->ntests++];
 		const struct mt_operand *o = from->arg < b->nops ? &b->ops[from->arg] : NULL;
+		enum mt_usdt_type type = test_type(from, o);
 
-		t->op = use(b, from->arg, o && o->is_float ? MT_MISSING_TYPE : 0);
-		t->alt = from->alt;
+		t->op = use(b, from->arg,
+			    o && misfit(type, from->type != MT_UT_NATURAL, o) ? MT_MISSING_TYPE : 0);
+		t->yes = from->yes;
+		t->no = from->no;
+		if (type != MT_UT_NATURAL) {
+			plan_float(t, from, type);
+			continue;
+		}
 		if (!from->is_text) {
-			plan_number(t, from, o && (o->op.flags & MT_OP_SIGNED));
+			(from->is_real ? plan_real : plan_number)(t, from, o && (o->op.flags & MT_OP_SIGNED));
 			continue;
 		}
 		t->cmp = from->cmp == MT_CMP_EQ ? MT_CMP_TEXT_EQ : MT_CMP_TEXT_NE;
@@ -200,7 +258,7 @@ bool mt_usdt_end_agrees(const struct mt_usdt_spec *s)
 	return false;
 }
 
-void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct mt_operand *ops,
+void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, uint32_t id, const struct mt_operand *ops,
 		       unsigned nops, const struct mt_usdt_fields *fields, struct mt_usdt_site *site)
 {
 	bool keyed = s->key != MT_USDT_NO_ARG, span = s->kind == MT_USDT_SPAN || s->kind == MT_USDT_AUTO;
@@ -212,8 +270,12 @@ void mt_usdt_site_plan(const struct mt_usdt_spec *s, uint32_t spec, const struct
 	b.plan->kind = kind_of(s, fields->end);
 	if (keyed) {
 		b.plan->flags |= MT_PLAN_SPAN;
-		b.plan->salt = salt(spec);
+		b.plan->salt = salt(id);
 		b.plan->key = use(&b, fields->end ? s->end_key : s->key, 0);
+		if (s->key_text) {
+			b.plan->flags |= MT_PLAN_KEY_TEXT;
+			b.faults = true;
+		}
 	}
 	if (s->kind == MT_USDT_WHILE) {
 		b.plan->flags |= MT_PLAN_WHILE;

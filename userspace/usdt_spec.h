@@ -6,11 +6,13 @@
  *     spec    = probes { word } [ 'if' test ]
  *     probes  = names [ '..' names ]  |  'auto:' provider
  *     names   = provider ':' name { '|' name }                     globs; behind '..' the provider may be left out
- *     word    = 'key=' arg [ '/' arg ]  |  'counter=' [ '+' ] arg  |  'counter=+1'  |  'name=' ( arg | text )  |  'level=' level
+ *     word    = 'key=' key [ '/' key ]  |  'counter=' [ '+' ] arg  |  'counter=+1'  |  'name=' ( arg | text )  |  'level=' level
  *             | 'while=' arg  |  'nested'  |  '-'  |  [ field '=' ] arg  |  'end.' field '=' arg
  *     arg     = 'arg' N [ ':' type ]
  *     type    = i8 .. i64 | u8 .. u64 | f32 | f64 | bool | hex | str | str(argN)
- *     test    = and { '||' and },  and = cmp { '&&' cmp },  cmp = 'arg' N op ( number | text )
+ *     key     = 'arg' N [ ':str' ]
+ *     test    = and { '||' and },  and = cmp { '&&' cmp }
+ *     cmp     = '(' test ')'  |  'arg' N [ ':f32' | ':f64' ] op ( number | text )
  */
 #ifndef MT_USDT_SPEC_H
 #define MT_USDT_SPEC_H
@@ -54,10 +56,12 @@ struct mt_usdt_field {
 
 struct mt_usdt_test {
 	uint8_t arg;
-	uint8_t cmp; /* enum mt_cmp of shared.h */
-	bool alt;    /* begins an alternative */
-	bool is_text, negative;
-	uint64_t value; /* magnitude */
+	uint8_t cmp;     /* enum mt_cmp of shared.h */
+	uint8_t type;    /* MT_UT_F32, MT_UT_F64 if the user says so, else MT_UT_NATURAL */
+	uint8_t yes, no; /* as in struct mt_plan_test */
+	bool is_text, is_real, negative;
+	uint64_t value; /* magnitude of a whole number */
+	double real;    /* of one with a fraction or an exponent, sign included */
 	struct mt_str text;
 };
 
@@ -72,6 +76,7 @@ struct mt_usdt_spec {
 	uint8_t key, end_key; /* arguments; MT_USDT_NO_ARG: per thread */
 	uint8_t while_;       /* argument of MT_USDT_WHILE */
 	uint8_t how;          /* MT_HOW_* */
+	bool key_text;        /* they are addresses of texts */
 	bool no_args;         /* no fields at all */
 	char *label;          /* template of the display name, fields in braces; NULL = by the probe */
 	uint8_t nfields;

@@ -67,18 +67,36 @@ static int end_field(struct mt_usdt_parse *p, const char *at)
 	return 0;
 }
 
+static int key_arg(struct mt_usdt_parse *p, uint8_t *ret_arg, bool *ret_text)
+{
+	const char *at;
+
+	if (mt_usdt_arg_number(p, ret_arg))
+		return -EINVAL;
+	at = p->s.p;
+	*ret_text = mt_scan_eat(&p->s, ':');
+	if (*ret_text && !mt_usdt_is(mt_usdt_identifier(p), "str"))
+		return mt_usdt_bad(p, at, "a key is a number (argN) or a text that ends with NUL (argN:str)");
+	return 0;
+}
+
 static int key(struct mt_usdt_parse *p, const char *at)
 {
 	struct mt_usdt_spec *s = p->spec;
+	bool end_text;
 
 	if (s->kind != MT_USDT_SPAN)
 		return mt_usdt_bad(p, at, "key= is for spans (BEGIN..END)");
 	if (s->key != MT_USDT_NO_ARG)
 		return mt_usdt_bad(p, at, "key= twice");
-	if (mt_usdt_arg_number(p, &s->key))
+	if (key_arg(p, &s->key, &s->key_text))
 		return -EINVAL;
 	s->end_key = s->key;
-	return mt_scan_eat(&p->s, '/') ? mt_usdt_arg_number(p, &s->end_key) : 0;
+	end_text = s->key_text;
+	at = p->s.p + 1;
+	if (mt_scan_eat(&p->s, '/') && key_arg(p, &s->end_key, &end_text))
+		return -EINVAL;
+	return s->key_text == end_text ? 0 : mt_usdt_bad(p, at, "both keys are texts (argN:str), or none is");
 }
 
 static int counter(struct mt_usdt_parse *p, const char *at)

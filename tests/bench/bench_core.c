@@ -7,6 +7,7 @@
  * Part 1 drives the sink alone: the same spans in several shapes (fields, names, compression).
  * Part 2 makes ring records as the BPF side does and takes them through decode, spans and pftrace, or a flight
  * recorder whose window is full most of the time.
+ * With "1,000 open" the spans have a key, and 1,000 of them are open all the time.
  * Spans: 8 threads, 20 callsites, one integer field, about 10 us long. Best of 5 runs; bytes are those
  * of the whole file divided by the spans.
  */
@@ -233,8 +234,12 @@ struct hit {
 	uint64_t value;
 };
 
-static void make_hit(struct hit *h, uint64_t i, bool begin, uint64_t time, uint64_t seq)
+static void make_hit(struct hit *h, uint64_t i, bool begin, uint64_t time, uint64_t seq, uint64_t id,
+		     uint32_t thread)
 {
+	uint8_t kind = id      ? begin ? MONTRACE_KIND_SPAN_NEW : MONTRACE_KIND_SPAN_CLOSE
+		       : begin ? MONTRACE_KIND_SCOPE_BEGIN
+			       : MONTRACE_KIND_SCOPE_END;
 	uint32_t nvalues = begin;
 	uint32_t size = (uint32_t)(sizeof(h->rec) + nvalues * 8);
 
@@ -245,12 +250,10 @@ static void make_hit(struct hit *h, uint64_t i, bool begin, uint64_t time, uint6
 			 .site = (uint32_t)(i % SITES) + 1,
 			 .time = time,
 			 .tgid = 1000,
-			 .tid = 1000 + (uint32_t)(i % THREADS),
+			 .tid = 1000 + thread,
 			 .seq = seq,
-			 .start = 1 + i % THREADS},
-		.rec = {.size = (uint16_t)size,
-			.kind = begin ? MONTRACE_KIND_SCOPE_BEGIN : MONTRACE_KIND_SCOPE_END,
-			.nfields = (uint8_t)nvalues},
+			 .start = 1 + thread},
+		.rec = {.size = (uint16_t)size, .kind = kind, .span = id, .nfields = (uint8_t)nvalues},
 		.value = i % 100,
 	};
 }
@@ -289,7 +292,7 @@ struct chain {
 	struct null_out out;
 };
 
-static void chain_make(struct chain *c, enum depth depth)
+static void chain_make(struct chain *c, enum depth depth, bool keyed)
 {
 	struct mt_spans_opts opts = {.naming = MT_NAMING_USER};
 	struct mt_event ev = {.kind = MT_EV_PROCESS, .time = 1, .tgid = 1000, .tid = 1000};
@@ -300,9 +303,12 @@ static void chain_make(struct chain *c, enum depth depth)
 	if (!c->w)
 		die("no memory");
 	make_world(c->w, PLAIN);
-	for (unsigned i = 0; i < SITES; i++)
+	for (unsigned i = 0; i < SITES; i++) {
+		c->w->cs[i].keyed = keyed;
+		c->w->cs[i].class_ = keyed ? MONTRACE_CLASS_SPAN : c->w->cs[i].class_;
 		if (mt_sites_add(&c->sites, &c->w->cs[i], &number) < 0)
 			die("no memory");
+	}
 	c->nothing.ops = &no_ops;
 	if (depth == DECODE_SPANS_PFTRACE)
 		c->sink = make_sink(&c->out, false);
@@ -331,7 +337,7 @@ static void chain_free(struct chain *c, uint64_t spans, enum depth depth)
 }
 
 /* Records are made in blocks outside the clock, so that only the chain is timed. */
-static void bench_chain(enum depth depth, uint64_t spans)
+static void bench_chain(enum depth depth, uint64_t spans, uint64_t open)
 {
 	enum { BLOCK = 4096 };
 	struct hit *hits = malloc(BLOCK * sizeof(*hits));
@@ -344,18 +350,21 @@ static void bench_chain(enum depth depth, uint64_t spans)
 		struct mt_decode_stats stats = {0};
 		struct chain c;
 
-		chain_make(&c, depth);
+		chain_make(&c, depth, open);
 		for (unsigned i = 0; i < THREADS; i++)
 			t[i] = 1ull << 48;
 		for (uint64_t i = 0; i < spans;) {
 			uint64_t n = 0, from;
 
-			for (; n < BLOCK && i < spans; n += 2, i++) {
-				uint64_t *tt = &t[i % THREADS], *q = &seq[i % THREADS];
+			for (; n + 1 < BLOCK && i < spans; i++) {
+				uint32_t on = i % THREADS;
+				uint64_t *tt = &t[on], *q = &seq[on];
 
-				make_hit(&hits[n], i, true, *tt, (*q)++);
-				make_hit(&hits[n + 1], i, false, *tt += 5000 + random_step(&x) % 10000,
-					 (*q)++);
+				make_hit(&hits[n++], i, true, *tt, (*q)++, open ? i + 1 : 0, on);
+				*tt += 5000 + random_step(&x) % 10000;
+				if (i >= open)
+					make_hit(&hits[n++], i - open, false, *tt, (*q)++,
+						 open ? i + 1 - open : 0, on);
 				*tt += random_step(&x) % 20000;
 			}
 			from = cpu_ns();
@@ -364,15 +373,15 @@ static void bench_chain(enum depth depth, uint64_t spans)
 						 depth == DECODE ? drop : feed, c.spans);
 			took += cpu_ns() - from;
 		}
-		if (stats.malformed || stats.records != 2 * spans)
+		if (stats.malformed || stats.records != 2 * spans - open)
 			die("decode refused a record");
 		chain_free(&c, spans, depth);
 		if (took < best)
 			best = took;
 		bytes = c.out.written;
 	}
-	printf("%-28s %10.1f %12.1f %10ld\n", depth_names[depth], (double)best / (double)(2 * spans),
-	       (double)bytes / (double)spans, rss_kib());
+	printf("%-28s %10.1f %12.1f %10ld\n", open ? "the same, 1,000 open" : depth_names[depth],
+	       (double)best / (double)(2 * spans - open), (double)bytes / (double)spans, rss_kib());
 	free(hits);
 }
 
@@ -380,14 +389,16 @@ int main(int argc, char **argv)
 {
 	uint64_t spans = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
 
-	if (spans < 1000)
-		die("at least 1000 spans");
+	if (spans < 2000)
+		die("at least 2000 spans");
 	printf("%" PRIu64 " spans, %d threads, %d callsites, best of %d\n\n", spans, THREADS, SITES, RUNS);
 	printf("%-28s %10s %12s %10s\n", "sink alone", "ns/record", "bytes/span", "RSS KiB");
 	for (int i = 0; i < NSHAPES; i++)
 		bench_sink((enum shape)i, spans);
 	printf("\n%-28s %10s %12s %10s\n", "chain: span, 1 int", "ns/record", "bytes/span", "RSS KiB");
 	for (int i = 0; i < NDEPTHS; i++)
-		bench_chain((enum depth)i, spans);
+		bench_chain((enum depth)i, spans, 0);
+	bench_chain(DECODE_SPANS, spans, 1000);
+	bench_chain(DECODE_SPANS_PFTRACE, spans, 1000);
 	return 0;
 }

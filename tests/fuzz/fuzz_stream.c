@@ -94,6 +94,16 @@ static const struct mt_callsite callsites[] = {
 	SITE(10, PROCESS_NAME, "pn", 1, {"name", MONTRACE_TYPE_STR}),
 	SITE(11, EXECUTION_ID, "ex", 1, {"id", MONTRACE_TYPE_STR}),
 	SITE(12, SCOPE, "d", 1, {"y", MONTRACE_TYPE_I64}),
+	{.id = 13,
+	 .class_ = MONTRACE_CLASS_SPAN,
+	 .keyed = true,
+	 .name = "K",
+	 .target = "t",
+	 .file = "",
+	 .function = "",
+	 .nfields = 3,
+	 .end_at = 1,
+	 .fields = {{"s", MONTRACE_TYPE_STR}, {"x", MONTRACE_TYPE_U64}, {"e", MONTRACE_TYPE_STR}}},
 };
 
 /* class -> kinds, most used twice */

@@ -207,7 +207,10 @@ check_die() {
 
 check_foreign() {
 	start operands operands
-	trace operands -v -p $PID -o operands.pftrace --usdt 'op:*' --usdt 'op:length name="texts" arg0:str(arg1)' ||
+	trace operands -v -p $PID -o operands.pftrace --usdt 'op:*' --usdt 'op:length name="texts" arg0:str(arg1)' \
+		--usdt 'op:job__start..job__done key=arg0 id=arg0 end.done=arg1' \
+		--usdt 'op:pred name="brackets" arg0 if (arg0 >= 490 || arg0 < -497.5) && (arg1 == "ten" || arg0 == -499)' \
+		--usdt 'op:floats name="real" arg0 if arg0 > 2.25 && arg1 < -0.5' --usdt 'op:floats name="no" arg0 if arg0 > 2.5' ||
 		{ fail "$(cat err.operands)"; return; }
 	go
 	wait_for out.operands '^done' || { fail "the target hangs"; return; }

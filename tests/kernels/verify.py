@@ -113,6 +113,10 @@ def verify_operands(tool, path, truth):
     equal(values(rows["untouched"][0]), [-77, 78], "memory that nobody touched before")
     equal([values(r)[0] for r in rows["texts"]][:3], ["with\ufffdnul", "", "eeee"], "texts")
     equal(len(rows["pred"]), 1001, "pred")
+    equal([values(r)[0] for r in rows["brackets"]], [-500, -499, 490], "brackets")
+    equal((len(rows["real"]), len(rows.get("no", []))), (1, 0), "floating arguments")
+    equal(len(rows["job"]), 100, "spans with a key: none is cut")
+    equal(sorted(r["args"]["done"] for r in rows["job"]), list(range(1, 101)), "what their ends tell")
 
 
 def verify_pages(tool, path, truth):

@@ -1501,4 +1501,103 @@ static const struct scenario scenarios[] = {
 		       "deep=4\n",
 		.opts = {.max_depth = 2},
 	},
+	{
+		.name = "keyed_overlap",
+		.script = "begin a; new K 7 1; new K 8 2; new L 9 /x; close K 7; end a; thread 1 2; close L "
+			  "9 5; "
+			  "close K 8;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "kbegin 1 @20 K #2 span=2 n=1\n"
+		       "kbegin 1 @30 K #3 span=3 n=2\n"
+		       "kbegin 1 @40 L /x #4 span=4 url=\"/x\"\n"
+		       "kend 1 @50 K #2 span=2 normal\n"
+		       "end 1/1 @60 a #1 span=1 normal\n"
+		       "kend 1 @70 L /x #4 span=4 normal | begin_thread=1 end_thread=2 done=5\n"
+		       "kend 1 @80 K #3 span=3 normal | begin_thread=1 end_thread=2\n",
+	},
+	{
+		.name = "keyed_again",
+		.script = "new K 7 1; thread 1 2; new K 7 2; close K 7; close K 7;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 K #1 span=1 n=1\n"
+		       "kend 1 @20 K #1 span=1 again | begin_thread=1 end_thread=2\n"
+		       "kbegin 1 @20 K #2 span=2 n=2\n"
+		       "kend 1 @30 K #2 span=2 normal\n"
+		       "stray=1\n"
+		       "again=1\n",
+	},
+	{
+		.name = "keyed_is_of_its_process",
+		.script = "new K 7 1; thread 2 2; close K 7; new K 7 2; thread 1 1; close K 7;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 K #1 span=1 n=1\n"
+		       "process 2 name=\n"
+		       "kbegin 2 @30 K #2 span=2 n=2\n"
+		       "kend 1 @40 K #1 span=1 normal\n"
+		       "stray=1\n",
+	},
+	{
+		.name = "keyed_limit",
+		.script = "new K 5 1; new K 6 2; new K 7 3; close K 6; close K 5; new K 8 4; show;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 K #1 span=1 n=1\n"
+		       "kbegin 1 @20 K #2 span=2 n=2\n"
+		       "kend 1 @30 K #1 span=1 forgotten\n"
+		       "kbegin 1 @30 K #3 span=3 n=3\n"
+		       "kend 1 @40 K #2 span=2 normal\n"
+		       "kbegin 1 @60 K #4 span=4 n=4\n"
+		       "keyed 1 tid=1 0 of 2 K span=3 since=30\n"
+		       "keyed 1 tid=1 1 of 2 K span=4 since=60\n"
+		       "stray=1\n"
+		       "keyedforgotten=1\n",
+		.opts = {.max_keyed = 2},
+	},
+	{
+		.name = "keyed_ends_with_process",
+		.script = "thread 1 1; new K 7 1; thread 1 2; new K 8 1; texit; thread 1 1; exec sh; "
+			  "new K 9 1; show; texit; pexit 9;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 K #1 span=1 n=1\n"
+		       "kbegin 1 @20 K #2 span=2 n=1\n"
+		       "kend 1 @40 K #1 span=1 exec\n"
+		       "kend 1 @40 K #2 span=2 exec\n"
+		       "process 1 name=sh\n"
+		       "kbegin 1 @50 K #3 span=3 n=1\n"
+		       "kend 1 @70 K #3 span=3 process status=9\n"
+		       "gone 1 process status=9\n"
+		       "keyed 1 tid=1 0 of 1 K span=3 since=50\n",
+	},
+	{
+		.name = "keyed_loss_and_time",
+		.script = "new K 7 1; skip 3; close K 7; thread 1 2; new K 8 1; at 20; thread 1 3; close K "
+			  "8; finish;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 K #1 span=1 n=1\n"
+		       "thread 1/1 name=\n"
+		       "lost 1/1 @20 n=3\n"
+		       "kend 1 @20 K #1 span=1 normal\n"
+		       "kbegin 1 @30 K #2 span=2 n=1\n"
+		       "kend 1 @30 K #2 span=2 normal | begin_thread=2 end_thread=3\n"
+		       "gone 1/1\n"
+		       "gone 1 detach\n"
+		       "lost=3\n",
+	},
+	{
+		.name = "keyed_restart",
+		.script = "new L 7 /x; new K 8 1; restart; close L 7 5; finish;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 L /x #1 span=1 url=\"/x\"\n"
+		       "kbegin 1 @20 K #2 span=2 n=1\n"
+		       "kend 1 @30 L /x #1 span=1 part\n"
+		       "kend 1 @30 K #2 span=2 part\n"
+		       "gone 1 part\n"
+		       "process 1 name=\n"
+		       "kbegin 1 @30 L /x #3 span=1 flow=F1 continued url=\"/x\"\n"
+		       "kbegin 1 @30 K #4 span=2 flow=F2 continued n=1\n"
+		       "kend 1 @30 L /x #3 span=1 normal | done=5\n"
+		       "kend 1 @40 K #4 span=2 detach\n"
+		       "gone 1 detach\n",
+	},
 };

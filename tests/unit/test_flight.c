@@ -1057,6 +1057,187 @@ static void more_counters_than_room(void **state)
 	rig_close(&r);
 }
 
+/* ---- spans with a key ---- */
+
+static const struct mt_callsite keyed = {.id = 5,
+					 .class_ = MONTRACE_CLASS_SPAN,
+					 .keyed = true,
+					 .name = "req",
+					 .target = "app",
+					 .file = "",
+					 .function = "",
+					 .nfields = 1,
+					 .fields = {{.name = "id", .type = MONTRACE_TYPE_U64}}};
+
+static void kbegin(struct mt_sink *s, struct mt_process *p, uint64_t time, uint64_t key, const char *name)
+{
+	struct mt_value v = {.type = MONTRACE_TYPE_U64, .u = key * 10};
+	struct mt_slice sl = {.process = p,
+			      .time = time,
+			      .cs = &keyed,
+			      .name = S(name),
+			      .key = key,
+			      .span = key,
+			      .nvalues = 1,
+			      .values = &v};
+
+	assert_int_equal(s->ops->keyed_begin(s, &sl), 0);
+}
+
+static void kend(struct mt_sink *s, struct mt_process *p, uint64_t time, uint64_t key, const char *name,
+		 enum mt_end_reason reason)
+{
+	struct mt_field extra = {.name = S("result"), .value = {.type = MONTRACE_TYPE_I64, .i = -3}};
+	struct mt_slice_end e = {.process = p,
+				 .time = time,
+				 .cs = &keyed,
+				 .name = S(name),
+				 .key = key,
+				 .span = key,
+				 .reason = reason,
+				 .nextra = reason == MT_END_NORMAL,
+				 .extra = &extra};
+
+	assert_int_equal(s->ops->keyed_end(s, &e), 0);
+}
+
+#define KREST "gone 10 detach\n"
+
+/* Open ones stay when their begin leaves, in order, and leave with their end, whichever that is. */
+static void keyed_ones_keep_their_begin(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, "1h,3,64K");
+	kbegin(r.in, &r.p, 10, 1, "req");
+	kbegin(r.in, &r.p, 20, 2, "req /x");
+	kbegin(r.in, &r.p, 30, 3, "req");
+	expect_dump(&r, 90,
+		    HEAD "kbegin 10 @10 req #1 span=1 id=10\nkbegin 10 @20 req /x #2 span=2 id=20\n"
+			 "kbegin 10 @30 req #3 span=3 id=30\nkend 10 @90 req #1 span=1 detach\n"
+			 "kend 10 @90 req /x #2 span=2 detach\nkend 10 @90 req #3 span=3 detach\n" KREST);
+	kend(r.in, &r.p, 40, 2, "req /x", MT_END_NORMAL);
+	kbegin(r.in, &r.p, 50, 4, "req");
+	/* log: begin 3, end 2, begin 4; table: 1, 2 */
+	expect_dump(&r, 90,
+		    HEAD
+		    "kbegin 10 @10 req #1 span=1 id=10\nkbegin 10 @20 req /x #2 span=2 id=20\n"
+		    "kbegin 10 @30 req #3 span=3 id=30\nkend 10 @40 req /x #2 span=2 normal | result=-3\n"
+		    "kbegin 10 @50 req #4 span=4 id=40\nkend 10 @90 req #1 span=1 detach\n"
+		    "kend 10 @90 req #3 span=3 detach\nkend 10 @90 req #4 span=4 detach\n" KREST);
+	assert_int_equal(stats(&r).open, 2);
+	kend(r.in, &r.p, 60, 1, "req", MT_END_AGAIN);
+	kend(r.in, &r.p, 70, 4, "req", MT_END_NORMAL);
+	/* log: begin 4, end 1, end 4; table: 1, 3 */
+	expect_dump(&r, 90,
+		    HEAD
+		    "kbegin 10 @10 req #1 span=1 id=10\nkbegin 10 @30 req #3 span=3 id=30\n"
+		    "kbegin 10 @50 req #4 span=4 id=40\nkend 10 @60 req #1 span=1 again\n"
+		    "kend 10 @70 req #4 span=4 normal | result=-3\nkend 10 @90 req #3 span=3 detach\n" KREST);
+	kend(r.in, &r.p, 80, 3, "req", MT_END_NORMAL);
+	instant(&r, 0, 81, "x", 1);
+	instant(&r, 0, 82, "x", 1);
+	instant(&r, 0, 83, "x", 1);
+	assert_int_equal(stats(&r).open, 0);
+	rig_close(&r);
+}
+
+/* A process that is gone stays as long as it has something in the window, and no longer. */
+static void keyed_ones_keep_their_process(void **state)
+{
+	struct rig r;
+	struct mt_process p = {.pid = 20,
+			       .start = 9,
+			       .name = "gone",
+			       .cmdline = "",
+			       .execution_id = "",
+			       .end_reason = MT_END_PROCESS};
+
+	(void)state;
+	rig_open(&r, "1h,2,64K");
+	r.in->ops->process(r.in, &p, 0);
+	kbegin(r.in, &p, 10, 1, "req");
+	kend(r.in, &p, 20, 1, "req", MT_END_PROCESS);
+	r.in->ops->gone(r.in, &p, NULL, 21);
+	assert_int_equal(stats(&r).processes, 2);
+	instant(&r, 0, 30, "x", 1);
+	expect_dump(&r, 90,
+		    HEAD "process 20 name=gone\n" MAIN
+			 "kbegin 20 @10 req #1 span=1 id=10\nkend 20 @20 req #1 span=1 process\n"
+			 "instant 10/10 @30 text parent=3 s=\"x\"\n"
+			 "gone 10/10\ngone 10 detach\ngone 20 process\n");
+	instant(&r, 0, 40, "x", 1);
+	assert_int_equal(stats(&r).processes, 1);
+	rig_close(&r);
+}
+
+#define KEYS 800
+#define KEYED_OPS 4000
+
+/* Any window over any order of begins and ends: what is open, and what is told, by the whole story. */
+static void keyed_any_window(void **state)
+{
+	static struct {
+		bool begin;
+		uint64_t key;
+	} ops[KEYED_OPS];
+	unsigned seed, i, k, first;
+
+	(void)state;
+	for (seed = 1; seed <= 8; seed++) {
+		unsigned window = 1 + seed * 137 % 600, x = seed * 2654435761u, nopen = 0, at;
+		static uint64_t open[KEYED_OPS];
+		uint64_t key = seed;
+		struct mt_sink *want;
+		char limits[32], *got;
+		struct rig r;
+
+		snprintf(limits, sizeof(limits), "1h,%u,1M", window);
+		rig_open(&r, limits);
+		for (i = 0; i < KEYED_OPS; i++) {
+			x = x * 1664525 + 1013904223;
+			ops[i].begin = nopen == 0 || (nopen < KEYS && (x >> 12) % 3);
+			at = nopen ? (x >> 16) % nopen : 0;
+			key = key * 6364136223846793005u +
+			      1442695040888963407u; /* buckets with more than one */
+			ops[i].key = ops[i].begin ? key : open[at];
+			if (ops[i].begin) {
+				open[nopen++] = key;
+				kbegin(r.in, &r.p, 10 + i, key, "req");
+			} else {
+				open[at] = open[--nopen];
+				kend(r.in, &r.p, 10 + i, ops[i].key, "req", MT_END_NORMAL);
+			}
+		}
+		mt_check_new(NULL, true, &want);
+		want->ops->process(want, &r.p, 0);
+		first = KEYED_OPS - window;
+		for (i = 0; i < KEYED_OPS; i++) { /* begun before the window, not ended before it */
+			for (k = i + 1; k < first && ops[k].key != ops[i].key; k++)
+				;
+			if (ops[i].begin && (i >= first || k >= first))
+				kbegin(want, &r.p, 10 + i, ops[i].key, "req");
+			else if (!ops[i].begin && i >= first)
+				kend(want, &r.p, 10 + i, ops[i].key, "req", MT_END_NORMAL);
+		}
+		for (i = 0; i < KEYED_OPS; i++) {
+			for (k = i + 1; k < KEYED_OPS && ops[k].key != ops[i].key; k++)
+				;
+			if (ops[i].begin && k == KEYED_OPS)
+				kend(want, &r.p, 90000, ops[i].key, "req", MT_END_DETACH);
+		}
+		r.p.end_reason = MT_END_DETACH;
+		want->ops->gone(want, &r.p, NULL, 0);
+		assert_null(mt_check_final(want));
+		got = dump(&r, 90000);
+		assert_string_equal(got, mt_check_log(want));
+		free(got);
+		want->ops->free(want);
+		rig_close(&r);
+	}
+}
+
 static void any_window_is_what_the_whole_story_says(void **state)
 {
 	static struct op ops[OPS];
@@ -1337,6 +1518,9 @@ int main(void)
 		cmocka_unit_test(counters_with_names),
 		cmocka_unit_test(more_counters_than_room),
 		cmocka_unit_test(any_window_is_what_the_whole_story_says),
+		cmocka_unit_test(keyed_ones_keep_their_begin),
+		cmocka_unit_test(keyed_ones_keep_their_process),
+		cmocka_unit_test(keyed_any_window),
 		cmocka_unit_test(tee_keeps_sink_data_apart),
 		cmocka_unit_test(tee_of_a_parted_process),
 		cmocka_unit_test(tee_with_a_recorder),

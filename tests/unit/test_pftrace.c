@@ -1007,6 +1007,9 @@ static void test_end_reasons(void **state)
 		{MT_END_PROCESS, 0, "process exit 0"},
 		{MT_END_EXEC, 0, "exec"},
 		{MT_END_DETACH, 0, "detached"},
+		{MT_END_PART, 0, "continued in the next file"},
+		{MT_END_AGAIN, 0, "begun again"},
+		{MT_END_FORGOTTEN, 0, "too many open"},
 		{(enum mt_end_reason)50, 0, "unknown"},
 	};
 	struct mt_field x = {.name = STR("late"), .value = {.type = MONTRACE_TYPE_I64, .i = -5}};
@@ -1319,6 +1322,185 @@ static void test_counters(void **state)
 	assert_int_equal(f->n, HEAD + 2 + 1 + 6 + 3);
 }
 
+static void kbegin(struct fx *f, uint64_t key, uint64_t time, const char *cs_name, struct mt_str name,
+		   uint64_t flow)
+{
+	struct mt_value v = {.type = MONTRACE_TYPE_I64, .i = (int64_t)key};
+	struct mt_callsite cs = f->scope; /* one for each name */
+	struct mt_slice sl = {.process = &f->proc,
+			      .time = time,
+			      .cs = &cs,
+			      .name = name,
+			      .key = key,
+			      .span = key,
+			      .flow = flow,
+			      .nvalues = 1,
+			      .values = &v};
+
+	cs.id += (unsigned char)cs_name[0];
+	cs.name = cs_name;
+	assert_int_equal(f->sink->ops->keyed_begin(f->sink, &sl), 0);
+}
+
+static void kend(struct fx *f, uint64_t key, uint64_t time, struct mt_str name, enum mt_end_reason reason)
+{
+	struct mt_field x = {.name = STR("result"), .value = {.type = MONTRACE_TYPE_I64, .i = -5}};
+	struct mt_slice_end e = {.process = &f->proc,
+				 .time = time,
+				 .cs = &f->scope,
+				 .name = name,
+				 .key = key,
+				 .span = key,
+				 .reason = reason,
+				 .nextra = 1,
+				 .extra = &x};
+
+	assert_int_equal(f->sink->ops->keyed_end(f->sink, &e), 0);
+}
+
+/* Lanes: named after the callsite, under the process, the lowest free one, with times that do not run back. */
+static void test_keyed(void **state)
+{
+	static const struct {
+		int type;
+		uint64_t key, time, told; /* told: the time that is in the trace */
+		const char *cs, *name;
+		int lane; /* number of its descriptor */
+		uint64_t flow;
+		const char *end;
+	} rows[] = {
+		{1, 1, 1000, 1000, "req", "req /a", 0, 0, ""},
+		{1, 2, 1010, 1010, "req", "req /b", 1, 0, ""},
+		{1, 3, 1020, 1020, "job", "job", 2, 0, ""},
+		{2, 1, 1030, 1030, "", "req /a", 0, 0, ""},
+		{1, 4, 1025, 1030, "req", "req /c", 0, 7, ""},
+		{1, 5, 1040, 1040, "req", "req /d", 3, 0, ""},
+		{2, 2, 1050, 1050, "", "req /b", 1, 0, "begun again"},
+		{2, 5, 1060, 1060, "", "req /d", 3, 0, ""},
+		{1, 6, 1070, 1070, "req", "req /e", 1, 0, ""},
+		{2, 3, 1080, 1080, "", "job", 2, 0, ""},
+	};
+	const Perfetto__Protos__TrackDescriptor *lanes[4];
+	struct fx *f = *state;
+	size_t n = 0, at = 0;
+
+	start(f);
+	assert_int_equal(f->sink->ops->process(f->sink, &f->proc, 900), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mt_str name = {rows[i].name, (uint32_t)strlen(rows[i].name)};
+
+		if (rows[i].type == 1)
+			kbegin(f, rows[i].key, rows[i].time, rows[i].cs, name, rows[i].flow);
+		else
+			kend(f, rows[i].key, rows[i].time, name,
+			     rows[i].end[0] ? MT_END_AGAIN : MT_END_NORMAL);
+	}
+	kend(f, 99, 1090, STR("job"), MT_END_NORMAL); /* has no lane: nothing */
+	reread(f);
+	for (size_t i = HEAD + 2; i < f->n; i++) {
+		const packet_t *p = f->v[i];
+
+		if (IS(p, TRACK_DESCRIPTOR)) {
+			assert_true(n < 4);
+			lanes[n++] = p->track_descriptor;
+			assert_true(p->track_descriptor->parent_uuid == f->v[HEAD]->track_descriptor->uuid);
+			assert_string_equal(p->track_descriptor->name, n == 3 ? "job" : "req");
+			assert_null(p->track_descriptor->thread);
+		}
+		if (!IS(p, TRACK_EVENT))
+			continue;
+		assert_true(at < sizeof(rows) / sizeof(rows[0]));
+		assert_int_equal(p->track_event->type, rows[at].type);
+		assert_int_equal(time_of(f, i), rows[at].told);
+		assert_string_equal(name_of(f, i), rows[at].name);
+		assert_true(p->track_event->track_uuid == lanes[rows[at].lane]->uuid);
+		assert_int_equal(p->trusted_packet_sequence_id, 2);
+		assert_int_equal(p->track_event->n_flow_ids, rows[at].flow != 0);
+		if (rows[at].type == 1)
+			assert_int_equal(find_ann(f, i, "n")->int_value, rows[at].key);
+		else
+			assert_int_equal(find_ann(f, i, "result")->int_value, -5);
+		assert_string_equal(ann_text(f, i, "end") ? ann_text(f, i, "end") : "", rows[at].end);
+		at++;
+	}
+	assert_int_equal(at, sizeof(rows) / sizeof(rows[0]));
+	assert_int_equal(n, 4);
+}
+
+/* Many at once, in any order, again and again: as many lanes as were open, on each one at a time. */
+static void test_keyed_many(void **state)
+{
+	struct fx *f = *state;
+	uint64_t open[700], key = 0, x = 1, uuids[700];
+	bool busy[700] = {false};
+	size_t nopen = 0, most = 0, lanes = 0, begins = 0;
+
+	start(f);
+	assert_int_equal(f->sink->ops->process(f->sink, &f->proc, 900), 0);
+	for (uint64_t i = 0; i < 2500; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		if (nopen == 0 || (nopen < 300 && (x >> 40) % 3)) {
+			open[nopen++] = ++key;
+			kbegin(f, key, 1000 + i, "req", STR("req"), 0);
+		} else {
+			size_t k = (x >> 20) % nopen;
+
+			kend(f, open[k], 1000 + i, STR("req"), MT_END_NORMAL);
+			open[k] = open[--nopen];
+		}
+		most = nopen > most ? nopen : most;
+	}
+	reread(f);
+	for (size_t i = HEAD + 2; i < f->n; i++) {
+		const event_t *e = IS(f->v[i], TRACK_EVENT) ? f->v[i]->track_event : NULL;
+		size_t k;
+
+		if (IS(f->v[i], TRACK_DESCRIPTOR) && lanes < 700)
+			uuids[lanes++] = f->v[i]->track_descriptor->uuid;
+		for (k = 0; e && k < lanes && uuids[k] != e->track_uuid; k++)
+			;
+		if (!e)
+			continue;
+		assert_true(k < lanes);
+		assert_true(busy[k] == (e->type == 2));
+		busy[k] = e->type == 1;
+		begins += e->type == 1;
+	}
+	assert_int_equal(lanes, most);
+	assert_int_equal(begins, key);
+}
+
+/* What was unpaired goes into the tail, added up over processes; nothing if there was nothing. */
+static void test_unpaired(void **state)
+{
+	static const char *const keys[] = {"montrace-bpf.lost", "montrace-bpf.unpaired.stray_ends",
+					   "montrace-bpf.unpaired.begun_again"};
+	static const int64_t values[] = {0, 12, 3};
+	struct fx *f = *state;
+	struct mt_process other = f->proc;
+	size_t n = 0;
+
+	other.pid = 71;
+	start(f);
+	f->sink->ops->process(f->sink, &f->proc, 900);
+	f->sink->ops->process(f->sink, &other, 900);
+	f->proc.unpaired = (struct mt_unpaired){.stray_ends = 5, .again = 3};
+	other.unpaired.stray_ends = 7;
+	f->sink->ops->gone(f->sink, &f->proc, NULL, 1000);
+	f->sink->ops->gone(f->sink, &other, NULL, 1000);
+	finish(f);
+	for (size_t i = HEAD; i < f->n; i++) {
+		if (!IS(f->v[i], TRACE_ATTRIBUTES))
+			continue;
+		for (size_t k = 0; k < f->v[i]->trace_attributes->n_attribute; k++, n++) {
+			assert_true(n < 3);
+			assert_string_equal(f->v[i]->trace_attributes->attribute[k]->key, keys[n]);
+			assert_int_equal(f->v[i]->trace_attributes->attribute[k]->long_value, values[n]);
+		}
+	}
+	assert_int_equal(n, 3);
+}
+
 /* A counter whose name varies: a track for each name, shared with the callsite of that name. */
 static void test_counters_by_name(void **state)
 {
@@ -1513,6 +1695,9 @@ int main(void)
 		T(interning),
 		T(dynamic_names),
 		T(levels),
+		T(keyed),
+		T(keyed_many),
+		T(unpaired),
 		T(numbers),
 		T(texts),
 		T(cut_and_missing),

@@ -123,6 +123,29 @@ static const struct mt_callsite sites[] = {
 	 .nfields = 2,
 	 .end_at = 1,
 	 .fields = {{"f", STR, .pair = 1}, {"f", STR, .pair = 1}}},
+	/* spans with a key; the second has a field that its end tells */
+	{.id = 34,
+	 .class_ = MONTRACE_CLASS_SPAN,
+	 .level = MONTRACE_INFO,
+	 .keyed = true,
+	 .name = "K",
+	 .target = "app",
+	 .file = "",
+	 .function = "",
+	 .nfields = 1,
+	 .fields = {{"n", I64}}},
+	{.id = 35,
+	 .class_ = MONTRACE_CLASS_SPAN,
+	 .level = MONTRACE_INFO,
+	 .keyed = true,
+	 .name = "L",
+	 .target = "app",
+	 .file = "",
+	 .function = "",
+	 .label = "L {url}",
+	 .nfields = 2,
+	 .end_at = 1,
+	 .fields = {{"url", STR}, {"done", I64}}},
 };
 
 struct world {
@@ -238,7 +261,8 @@ static bool run_hit(struct world *w, char **arg, uint32_t n)
 		} else if (strcmp(arg[at], "cutfields") == 0) {
 			ev.flags |= MONTRACE_RF_CUT_FIELDS;
 		} else {
-			uint32_t first = ev.cs && ev.kind == MT_EV_SCOPE_END ? ev.cs->end_at : 0;
+			bool at_end = ev.kind == MT_EV_SCOPE_END || ev.kind == MT_EV_SPAN_CLOSE;
+			uint32_t first = ev.cs && at_end ? ev.cs->end_at : 0;
 
 			assert_true(ev.cs && first + ev.nvalues < ev.cs->nfields);
 			set_value(&ev.values[ev.nvalues], ev.cs->fields[first + ev.nvalues].type, arg[at]);
@@ -306,6 +330,16 @@ static int show_open(void *ctx, const struct mt_spans_open *o)
 	return 0;
 }
 
+static int show_keyed(void *ctx, const struct mt_spans_open *o)
+{
+	struct world *w = ctx;
+
+	assert_null(o->thread);
+	fprintf(w->f, "keyed %u tid=%u %u of %u %.*s span=%" PRIu64 " since=%" PRIu64 "\n", o->process->pid,
+		o->tid, o->depth, o->of, (int)o->name.len, o->name.p, o->span, o->since);
+	return 0;
+}
+
 static void run_line(struct world *w, char *line)
 {
 	char *arg[24] = {NULL}, *save = NULL;
@@ -328,6 +362,7 @@ static void run_line(struct world *w, char *line)
 		*seq_of(w) = num(arg[1]);
 	} else if (strcmp(arg[0], "show") == 0) {
 		assert_int_equal(mt_spans_each_open(w->spans, show_open, w), 0);
+		assert_int_equal(mt_spans_each_keyed(w->spans, show_keyed, w), 0);
 	} else if (strcmp(arg[0], "losttotal") == 0) {
 		assert_int_equal(mt_spans_lost_total(w->spans, num(arg[1]), w->time, "ring full"), 0);
 	} else if (strcmp(arg[0], "restart") == 0) {
@@ -348,11 +383,17 @@ static void show_stats(struct world *w)
 		const char *name;
 		uint64_t n;
 	} v[] = {
-		{"lost", st->lost},           {"unseen", st->unseen_enters},
-		{"stray", st->stray_exits},   {"closed", st->closed_entered},
-		{"reordered", st->reordered}, {"lostends", st->lost_ends},
-		{"deep", st->too_deep},       {"forgotten", st->forgotten},
+		{"lost", st->lost},
+		{"unseen", st->unseen_enters},
+		{"stray", st->stray_exits},
+		{"closed", st->closed_entered},
+		{"reordered", st->reordered},
+		{"lostends", st->lost_ends},
+		{"deep", st->too_deep},
+		{"forgotten", st->forgotten},
 		{"timeback", st->time_back},
+		{"again", st->keyed_again},
+		{"keyedforgotten", st->keyed_forgotten},
 	};
 	size_t i;
 
@@ -381,7 +422,8 @@ static void world_close(struct world *w)
 	assert_int_equal(mt_spans_finish(w->spans, w->time), 0);
 	if (mt_check_final(w->sink))
 		fail_msg("%s", mt_check_final(w->sink));
-	assert_int_equal(n->begins, mt_spans_stats(w->spans)->slices);
+	assert_int_equal(n->begins + n->keyed_begins, mt_spans_stats(w->spans)->slices);
+	assert_int_equal(n->keyed_ends, n->keyed_begins);
 	assert_int_equal(n->instants, mt_spans_stats(w->spans)->instants);
 	assert_int_equal(n->counters, mt_spans_stats(w->spans)->counters);
 	assert_int_equal(n->ends, n->begins);

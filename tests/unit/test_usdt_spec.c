@@ -8,6 +8,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +70,27 @@ static void errors(void **state)
 		{"c:a if", 6, "an argument is expected"},
 		{"c:a if arg0", 11, "a comparison"},
 		{"c:a if arg0 ~ 1", 12, "a comparison"},
-		{"c:a if arg0 > x", 14, "a whole number"},
-		{"c:a if arg0 > 1.5", 14, "a whole number"},
+		{"c:a if arg0 > x", 14, "a number (7"},
+		{"c:a if arg0 > 1.", 14, "a number (7"},
+		{"c:a if arg0 > .5", 14, "a number (7"},
+		{"c:a if arg0 > 1.5.2", 14, "a number (7"},
+		{"c:a if arg0 > 1.5f", 14, "a number (7"},
+		{"c:a if arg0 > 1e", 14, "a number (7"},
+		{"c:a if arg0 > -1e999", 14, "too big"},
+		{"c:a if arg0:i32 > 1", 12, "f32 or f64"},
+		{"c:a if arg0:f64 == \"x\"", 19, "a number is expected"},
+		{"c:a if (arg0 > 1", 7, "`(` without `)`"},
+		{"c:a if arg0 > 1 && (arg1 > 2 || (arg2 > 3)", 19, "`(` without `)`"},
+		{"c:a if arg0 > 1)", 15, "`)` without `(`"},
+		{"c:a if (arg0 > 1 arg1 > 2)", 17, "&&, || or `)`"},
+		{"c:a if ()", 8, "an argument is expected"},
+		{"c:a if (arg0 > 1) arg1 > 2", 18, "&& or ||"},
+		{"c:a if (arg0 > 1) || ", 21, "an argument is expected"},
+		{"c:a if (((((((((((((((((arg0 > 1)))))))))))))))))", 23, "more than 16 brackets"},
+		{"c:a..b key=arg0:i32", 15, "a key is a number"},
+		{"c:a..b key=arg0:str(arg1)", 19, "unexpected character"},
+		{"c:a..b key=arg0:str/arg1", 20, "both keys"},
+		{"c:a..b key=arg0/arg1:str", 16, "both keys"},
 		{"c:a if arg0 > 18446744073709551616", 14, "too big"},
 		{"c:a if arg0 > -9223372036854775809", 14, "too big"},
 		{"c:a if arg0 > \"x\"", 14, "== and !="},
@@ -271,7 +291,7 @@ static void plans(void **state)
 	/* a vector register for a number, in many fields and comparisons: one operand, which is missing */
 	lay(&l, "c:one a=arg2:i8 b=arg2:i8 c=arg2:i8 d=arg2:i8 e=arg2:i8 f=arg2:i8 g=arg2:i8 h=arg2:i8 "
 		"i=arg2:i8 j=arg2:i8 k=arg2:i8 l=arg2:i8 if arg2 < 1 && arg2 < 2 && arg2 < 3 && arg2 < 4 && "
-		"arg2 < 5 && arg2 < 6 && arg9 < 7 && arg3 < 8");
+		"arg2 < 5 && arg2 < 6 && arg9 < 7 && arg3:f32 < 8");
 	p = &l.f->sites[0].plan;
 	assert_int_equal(p->nops, 3);
 	assert_int_equal(p->ops[p->fields[11].op].missing, MT_MISSING_XMM);
@@ -339,7 +359,7 @@ static void predicates(void **state)
 {
 	static const struct {
 		const char *text;
-		uint8_t cmp, is_signed;
+		uint8_t cmp, num;
 		uint64_t value;
 	} rows[] = {
 		/* arg0 is unsigned, arg1 signed */
@@ -355,6 +375,31 @@ static void predicates(void **state)
 		{"arg1 < 18446744073709551615", MT_CMP_ALWAYS, 1, UINT64_MAX},
 		{"arg1 > 9223372036854775808", MT_CMP_NEVER, 1, 1ull << 63},
 		{"arg1 == -9223372036854775808", MT_CMP_EQ, 1, 1ull << 63},
+		/* a fraction, for whole numbers */
+		{"arg0 > 1.5", MT_CMP_GE, 0, 2},
+		{"arg0 >= 1.5", MT_CMP_GE, 0, 2},
+		{"arg0 < 1.5", MT_CMP_LE, 0, 1},
+		{"arg0 <= 2.0", MT_CMP_LE, 0, 2},
+		{"arg0 == 2e3", MT_CMP_EQ, 0, 2000},
+		{"arg0 == 1.5", MT_CMP_NEVER, 0, 0},
+		{"arg0 != 1.5", MT_CMP_ALWAYS, 0, 0},
+		{"arg0 > -0.5", MT_CMP_GE, 0, 0},
+		{"arg0 < -0.5", MT_CMP_NEVER, 0, (uint64_t)-1},
+		{"arg1 > -1.5", MT_CMP_GE, 1, (uint64_t)-1},
+		{"arg1 < -1.5", MT_CMP_LE, 1, (uint64_t)-2},
+		{"arg1 < 1e300", MT_CMP_ALWAYS, 0, 0},
+		{"arg1 > 1e300", MT_CMP_NEVER, 0, 0},
+		{"arg1 > -1e300", MT_CMP_ALWAYS, 0, 0},
+		{"arg1 <= -1e300", MT_CMP_NEVER, 0, 0},
+		{"arg1 == 1e300", MT_CMP_NEVER, 0, 0},
+		{"arg0 == 18446744073709551616.0", MT_CMP_NEVER, 0, 0},
+		{"arg1 >= -9223372036854775808.0", MT_CMP_GE, 1, 1ull << 63},
+		/* arg3 is a double; arg0 is taken for a float, it has 4 bytes */
+		{"arg3 > 1.5", MT_CMP_GT, MT_NUM_F64, 0x3ff8000000000000},
+		{"arg3 == -3", MT_CMP_EQ, MT_NUM_F64, 0xc008000000000000},
+		{"arg3 != 0", MT_CMP_NE, MT_NUM_F64, 0},
+		{"arg0:f32 <= -0.1", MT_CMP_LE, MT_NUM_F32, 0xbdcccccd},
+		{"arg1:f64 < 1e-3", MT_CMP_LT, MT_NUM_F64, 0x3f50624dd2f1a9fc},
 	};
 	const struct mt_plan *p;
 	char text[200];
@@ -366,9 +411,9 @@ static void predicates(void **state)
 		lay(&l, text);
 		p = &l.f->sites[0].plan;
 		assert_int_equal(p->ntests, 1);
-		if (p->tests[0].cmp != rows[i].cmp || p->tests[0].signed_ != rows[i].is_signed ||
+		if (p->tests[0].cmp != rows[i].cmp || p->tests[0].num != rows[i].num ||
 		    p->tests[0].value != rows[i].value)
-			fail_msg("%s: %u %u %llx", rows[i].text, p->tests[0].cmp, p->tests[0].signed_,
+			fail_msg("%s: %u %u %llx", rows[i].text, p->tests[0].cmp, p->tests[0].num,
 				 p->tests[0].value);
 		unlay(&l);
 	}
@@ -376,12 +421,159 @@ static void predicates(void **state)
 	p = &l.f->sites[0].plan;
 	assert_int_equal(p->ntests, 4);
 	assert_int_equal(p->nops, 2);
-	assert_int_equal(p->tests[0].alt | p->tests[1].alt | p->tests[3].alt, 0);
-	assert_int_equal(p->tests[2].alt, 1);
 	assert_int_equal(p->tests[1].cmp, MT_CMP_TEXT_NE);
 	assert_int_equal(p->tests[3].cmp, MT_CMP_TEXT_EQ);
 	assert_string_equal(p->texts[p->tests[1].text], "a\"b");
 	assert_string_equal(p->texts[p->tests[3].text], "");
+	unlay(&l);
+	/* what a value cannot be compared as is missing */
+	lay(&l, "c:one - if arg0:f64 > 1 && arg3:f32 > 1 && arg3 == \"x\" && arg2 > 1");
+	p = &l.f->sites[0].plan;
+	assert_int_equal(p->ntests, 4);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(p->ops[p->tests[i].op].missing, MT_MISSING_TYPE);
+	assert_int_equal(p->ops[p->tests[3].op].missing, MT_MISSING_XMM);
+	unlay(&l);
+}
+
+/* The kernel side's way through the tests; bit i of truth: comparison i is true. */
+static bool walk(const struct mt_plan *p, unsigned truth)
+{
+	unsigned at = 0, next, steps = 0;
+
+	while (at < p->ntests) {
+		next = truth >> at & 1 ? p->tests[at].yes : p->tests[at].no;
+		assert_true(next > at && steps++ < MT_PLAN_TESTS);
+		at = next;
+	}
+	assert_true(at == MT_TEST_YES || at == MT_TEST_NO);
+	return at == MT_TEST_YES;
+}
+
+#define A (t & 1)
+#define B (t >> 1 & 1)
+#define C (t >> 2 & 1)
+#define D (t >> 3 & 1)
+/* Brackets: each combination of what the comparisons say, against C's own && and ||. */
+static void brackets(void **state)
+{
+	static const char *const rows[] = {
+		"a",
+		"a && b || c && d",
+		"a && (b || c) && d",
+		"(a || b) && (c || d)",
+		"a || b && (c || d)",
+		"((a && b) || (c)) && d",
+		"a && (b || (c && d))",
+		"(a || (b && (c || d)))",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char text[400] = "c:one - if ";
+		size_t n = strlen(text);
+		struct lay l;
+
+		for (const char *c = rows[i]; *c; c++)
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+					      *c >= 'a' && *c <= 'd' ? "arg0 == %d" : "%c",
+					      *c >= 'a' && *c <= 'd' ? *c - 'a' : *c);
+		lay(&l, text);
+		for (int t = 0; t < 16; t++) {
+			const bool want[] = {
+				A,
+				(A && B) || (C && D),
+				A && (B || C) && D,
+				(A || B) && (C || D),
+				A || (B && (C || D)),
+				((A && B) || C) && D,
+				A && (B || (C && D)),
+				A || (B && (C || D)),
+			};
+
+			if (walk(&l.f->sites[0].plan, (unsigned)t) != want[i])
+				fail_msg("%s: wrong for %x", rows[i], (unsigned)t);
+		}
+		unlay(&l);
+	}
+}
+
+static unsigned long long f64_bits(double d)
+{
+	unsigned long long u;
+
+	memcpy(&u, &d, sizeof(u));
+	return u;
+}
+
+static unsigned long long f32_bits(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof(u));
+	return u | 0xabcdef0100000000; /* what is above does not count */
+}
+
+/* Bits in the order of the numbers. */
+static void order(void **state)
+{
+	static const double up[] = {-HUGE_VAL, -1e300, -3.5, -1,  -1e-310, 0,
+				    5e-324,    1e-300, 1,    1.5, 1e300,   HUGE_VAL};
+	unsigned long long a, b;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(up); i++) {
+		for (size_t k = 0; k < COUNT(up); k++) {
+			a = f64_bits(up[i]);
+			b = f64_bits(up[k]);
+			assert_true(mt_num_order(MT_NUM_F64, &a) && mt_num_order(MT_NUM_F64, &b));
+			assert_int_equal((a > b) - (a < b), (up[i] > up[k]) - (up[i] < up[k]));
+			a = f32_bits((float)up[i]);
+			b = f32_bits((float)up[k]);
+			assert_true(mt_num_order(MT_NUM_F32, &a) && mt_num_order(MT_NUM_F32, &b));
+			assert_int_equal((a > b) - (a < b),
+					 ((float)up[i] > (float)up[k]) - ((float)up[i] < (float)up[k]));
+		}
+	}
+	a = f64_bits(-0.0);
+	b = f64_bits(0.0);
+	assert_true(mt_num_order(MT_NUM_F64, &a) && mt_num_order(MT_NUM_F64, &b) && a == b);
+	a = f32_bits(-0.0f);
+	b = f32_bits(0.0f);
+	assert_true(mt_num_order(MT_NUM_F32, &a) && mt_num_order(MT_NUM_F32, &b) && a == b);
+	a = f64_bits(NAN);
+	b = f64_bits(-NAN);
+	assert_false(mt_num_order(MT_NUM_F64, &a) || mt_num_order(MT_NUM_F64, &b));
+	a = f32_bits(NAN);
+	b = 0x7ff0000000000001;
+	assert_false(mt_num_order(MT_NUM_F32, &a) || mt_num_order(MT_NUM_F64, &b));
+	a = (unsigned long long)-1;
+	b = 1;
+	assert_true(mt_num_order(MT_NUM_SIGNED, &a) && mt_num_order(MT_NUM_SIGNED, &b) && a < b);
+}
+
+static void keys(void **state)
+{
+	struct lay l;
+
+	(void)state;
+	lay(&l, "c:req__start..req__done key=arg1:str/arg1:str -");
+	assert_true(l.f->callsites[0].keyed);
+	assert_int_equal(l.f->sites[0].plan.flags, MT_PLAN_SPAN | MT_PLAN_KEY_TEXT);
+	assert_int_equal(l.f->sites[2].plan.flags, MT_PLAN_SPAN | MT_PLAN_KEY_TEXT);
+	assert_true(l.f->sites[0].faults && l.f->sites[2].faults);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done key=arg1:str");
+	assert_int_equal(l.f->sites[2].plan.flags, MT_PLAN_SPAN | MT_PLAN_KEY_TEXT);
+	unlay(&l);
+	lay(&l, "c:req__start..req__done arg1");
+	assert_false(l.f->callsites[0].keyed);
+	unlay(&l);
+	/* the same key means another span at another callsite, also of one spec */
+	lay(&l, "c:q__*__start..q__*__done key=arg0");
+	assert_int_equal(l.f->nsites, 4);
+	assert_true(l.f->sites[0].plan.salt == l.f->sites[1].plan.salt);
+	assert_true(l.f->sites[0].plan.salt != l.f->sites[2].plan.salt);
 	unlay(&l);
 }
 
@@ -490,8 +682,9 @@ static void profiles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors),     cmocka_unit_test(finding), cmocka_unit_test(plans),
-		cmocka_unit_test(predicates), cmocka_unit_test(labels),  cmocka_unit_test(pairs),
+		cmocka_unit_test(errors),     cmocka_unit_test(finding),  cmocka_unit_test(plans),
+		cmocka_unit_test(predicates), cmocka_unit_test(brackets), cmocka_unit_test(order),
+		cmocka_unit_test(keys),       cmocka_unit_test(labels),   cmocka_unit_test(pairs),
 		cmocka_unit_test(profiles),
 	};
 
