@@ -48,8 +48,13 @@ static inline void check_plan(const struct mt_usdt_found *f, const struct mt_usd
 		/* floats and structs are never taken for something else */
 		MUST(f->callsites[s->callsite].fields[i].type || p->ops[p->fields[i].op].missing);
 	}
-	for (unsigned i = 0; i < p->ntests; i++)
-		MUST(p->tests[i].op < p->nops && p->tests[i].text < 2);
+	for (unsigned i = 0; i < p->ntests; i++) {
+		const struct mt_plan_test *t = &p->tests[i];
+
+		MUST(t->op < p->nops && t->text < 2);
+		MUST(t->yes >= MT_TEST_YES || (t->yes > i && t->yes < p->ntests)); /* forwards only */
+		MUST(t->no >= MT_TEST_YES || (t->no > i && t->no < p->ntests));
+	}
 	MUST(!(p->flags & (MT_PLAN_SPAN | MT_PLAN_WHILE)) == (p->key == MT_NO_OP));
 	MUST(p->key == MT_NO_OP || p->key < p->nops);
 	MUST(!p->texts[0][MT_PLAN_TEXT - 1] && !p->texts[1][MT_PLAN_TEXT - 1]);
