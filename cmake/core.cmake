@@ -85,6 +85,7 @@ add_library(montrace_core STATIC
   userspace/spans_hit.c
   userspace/spans_keyed.c
   userspace/spans_life.c
+  userspace/spans_part.c
   userspace/spans_span.c
   userspace/spans_stack.c
   userspace/spans_table.c

@@ -14,7 +14,7 @@ add_custom_command(
   COMMAND ${BPF_CLANG} -target bpf -O2 -g -Wall -Werror -D__TARGET_ARCH_${MT_BPF_ARCH}
     -I${PROJECT_SOURCE_DIR}/vmlinux -I${PROJECT_SOURCE_DIR}/bpf
     -c ${PROJECT_SOURCE_DIR}/bpf/montrace.bpf.c -o ${MT_BPF_OBJ}
-  DEPENDS bpf/montrace.bpf.c bpf/foreign.h bpf/foreign_test.h bpf/wire.h bpf/shared.h vmlinux/vmlinux.h
+  DEPENDS bpf/montrace.bpf.c bpf/foreign.h bpf/foreign_read.h bpf/foreign_test.h bpf/wire.h bpf/shared.h vmlinux/vmlinux.h
   VERBATIM)
 add_custom_command(
   OUTPUT ${MT_GEN}/montrace.skel.h

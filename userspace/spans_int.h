@@ -7,6 +7,7 @@
  *   spans_table.c  hash map, processes, threads
  *   spans_span.c   span ids: what is remembered of a span
  *   spans_keyed.c  spans with a key, open on no thread
+ *   spans_part.c   a sink begins a new file
  *   spans_stack.c  slices of a thread: begin, end, repair
  *   spans_life.c   names, forks, execs, exits
  */
@@ -283,6 +284,11 @@ bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *c
 	    uint64_t time, enum mt_end_reason reason);
 void sp_end_all(struct mt_spans *s, struct sp_thread *t, uint64_t time, enum mt_end_reason reason,
 		uint32_t status);
+/* Tells the sink only. */
+void sp_emit_end(struct mt_spans *s, struct sp_thread *t, const struct sp_slice *sl, uint64_t time,
+		 enum mt_end_reason reason, uint32_t status);
+/* Begins again what the sink was told the end of; it is at stack[depth .. upto). */
+void sp_continue_slices(struct mt_spans *s, struct sp_thread *t, uint32_t upto, uint64_t time);
 void sp_gap(struct sp_thread *t);
 /* Process and thread are told before the first thing on them. */
 void sp_tell_process(struct mt_spans *s, struct sp_process *p, uint64_t time);

@@ -170,8 +170,8 @@ static void emit_begin(struct mt_spans *s, struct sp_thread *t, struct sp_slice 
 	sp_err(s, s->sink->ops->begin(s->sink, &out));
 }
 
-static void emit_end(struct mt_spans *s, struct sp_thread *t, const struct sp_slice *sl, uint64_t time,
-		     enum mt_end_reason reason, uint32_t status)
+void sp_emit_end(struct mt_spans *s, struct sp_thread *t, const struct sp_slice *sl, uint64_t time,
+		 enum mt_end_reason reason, uint32_t status)
 {
 	const struct sp_span *sp = sl->span;
 	struct mt_field extra[SP_MAX_RECORDED + MONTRACE_MAX_FIELDS];
@@ -238,7 +238,7 @@ static void hidden_del_suspect(struct mt_spans *s, struct sp_thread *t, uint32_t
 }
 
 /* Begins again what end_at ended with MT_END_OUTER; it is at stack[depth .. upto). */
-static void continue_slices(struct mt_spans *s, struct sp_thread *t, uint32_t upto, uint64_t time)
+void sp_continue_slices(struct mt_spans *s, struct sp_thread *t, uint32_t upto, uint64_t time)
 {
 	while (t->depth < upto) {
 		struct sp_slice *sl = &t->stack[t->depth];
@@ -294,12 +294,12 @@ static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t
 	if (i + 1 < old && t->suspect < old && reason != MT_END_LOST)
 		s->stats.reordered++;
 	for (j = old - 1; j > i; j--)
-		emit_end(s, t, &t->stack[j], time,
-			 j < t->suspect                    ? MT_END_LOST
-			 : slice_left(&t->stack[j], outer) ? MT_END_LEFT
-							   : MT_END_OUTER,
-			 0);
-	emit_end(s, t, &t->stack[i], time, reason, 0);
+		sp_emit_end(s, t, &t->stack[j], time,
+			    j < t->suspect                    ? MT_END_LOST
+			    : slice_left(&t->stack[j], outer) ? MT_END_LEFT
+							      : MT_END_OUTER,
+			    0);
+	sp_emit_end(s, t, &t->stack[i], time, reason, 0);
 	slice_done(s, &t->stack[i]);
 	for (j = i + 1; j < old; j++) {
 		if (j < t->suspect) {
@@ -318,7 +318,7 @@ static void end_at(struct mt_spans *s, struct sp_thread *t, uint32_t i, uint64_t
 	}
 	hidden_left(s, t, 0, outer);
 	t->depth = i;
-	continue_slices(s, t, keep, time);
+	sp_continue_slices(s, t, keep, time);
 }
 
 void sp_end_all(struct mt_spans *s, struct sp_thread *t, uint64_t time, enum mt_end_reason reason,
@@ -328,7 +328,7 @@ void sp_end_all(struct mt_spans *s, struct sp_thread *t, uint64_t time, enum mt_
 		time = t->last_time;
 	while (t->depth) {
 		t->depth--;
-		emit_end(s, t, &t->stack[t->depth], time, reason, status);
+		sp_emit_end(s, t, &t->stack[t->depth], time, reason, status);
 		slice_done(s, &t->stack[t->depth]);
 	}
 	hidden_del(s, t, 0, t->nhidden);
@@ -472,71 +472,4 @@ void sp_begin(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b)
 	sp_tell_thread(s, t, b->time);
 	emit_begin(s, t, sl, b, flags);
 	t->depth++;
-}
-
-static void restart_end(struct mt_spans *s, struct sp_thread *t, uint64_t time)
-{
-	uint32_t i;
-
-	if (!t->told)
-		return;
-	for (i = t->depth; i-- > 0;)
-		emit_end(s, t, &t->stack[i], time < t->last_time ? t->last_time : time, MT_END_PART, 0);
-	if (s->sink->ops->gone)
-		sp_err(s, s->sink->ops->gone(s->sink, NULL, &t->pub, time));
-	t->told = false;
-	t->parted = true;
-	t->pub.sink_data = NULL;
-}
-
-static void restart_begin(struct mt_spans *s, struct sp_thread *t, uint64_t time)
-{
-	uint32_t depth = t->depth;
-
-	if (!depth || t->told)
-		return;
-	if (time < t->last_time)
-		time = t->last_time;
-	t->last_time = time;
-	t->depth = 0;
-	sp_tell_thread(s, t, time);
-	continue_slices(s, t, depth, time);
-}
-
-static void restart_end_process(struct mt_spans *s, struct sp_process *p, uint64_t time)
-{
-	struct sp_thread *t;
-
-	if (!p->told)
-		return;
-	for (t = p->first; t; t = t->next)
-		restart_end(s, t, time);
-	sp_keyed_part(s, p, time);
-	p->pub.end_reason = MT_END_PART;
-	if (s->sink->ops->gone)
-		sp_err(s, s->sink->ops->gone(s->sink, &p->pub, NULL, time));
-	p->told = false;
-	p->parted = true;
-	p->pub.sink_data = NULL;
-	p->pub.unpaired = (struct mt_unpaired){0};
-}
-
-int mt_spans_restart(struct mt_spans *s, struct mt_process *pub, uint64_t time)
-{
-	struct sp_process *p;
-	struct sp_thread *t;
-
-	s->err = 0;
-	for (p = s->first; p; p = p->next)
-		if (!pub || pub == &p->pub)
-			restart_end_process(s, p, time);
-	/* All ends before all begins: the sink may have one file for all. */
-	for (p = s->first; p; p = p->next) {
-		if (pub && pub != &p->pub)
-			continue;
-		for (t = p->first; t; t = t->next)
-			restart_begin(s, t, time);
-		sp_keyed_continue(s, p, time);
-	}
-	return s->err;
 }
