@@ -256,7 +256,11 @@ def test_flight_questions(c):
     need("exists" in ask(tr, "snapshot", "-o", out, want=1), "overwritten")
     need("text" not in ask(tr, "snapshot", "-o", "/nowhere/x", want=1), "no error")
     st = status(tr)
-    equal((st["targets"], st["armed"], st["flight_recorder"]), ([{"pid": t.pid, "name": "recorder"}], 15, True), "status")
+    listed = rows(run_tool(["list", "--json", c.targets["recorder"]])[1])
+    sites = sum(r["type"] == "callsite" for r in listed)
+    need(sites > 10, "listed: %r" % listed)
+    equal((st["targets"], st["armed"], st["callsites"], st["flight_recorder"]),
+          ([{"pid": t.pid, "name": "recorder"}], sites, sites, True), "status")
     need("targets     1: %d recorder" % t.pid in ask(tr, "status"), "status")
     s, text, err = run_tool(["stacks", "-p", str(t.pid), "--json"])
     equal((s, len(rows(text))), (0, 2), "stacks -p with a tracer: " + err)
