@@ -155,7 +155,7 @@ while i < ARGV[0].to_i
   load.fast(i)
   i += 1
 end
-reverse(array, ARGV[0].to_i)
+reverse(array, ARGV[2] == "points" ? ARGV[0].to_i / 10 : ARGV[0].to_i)
 before = GC.count
 5.times { GC.start }
 C[:gcs] = GC.count - before
