@@ -180,22 +180,12 @@ static int tell(int answer, const char *path, bool json)
 	return n < 0 || fflush(stdout) ? -EIO : 0;
 }
 
-/* As with other traces, the user gets it, not root whom he called for help. */
-static int give(int file, const struct mt_environment *env)
-{
-	struct mt_tracedir_env te = {.sudo_uid = env->sudo_uid, .sudo_gid = env->sudo_gid};
-	struct mt_user user;
-
-	if (geteuid() != 0)
-		return 0;
-	mt_user_resolve(geteuid(), getegid(), &te, &user);
-	return fchown(file, user.uid, user.gid) && errno != EPERM ? -errno : 0;
-}
-
 /* The file is opened here, with the rights of who asks: complete under its name, or not there. */
 static int snapshot_to(const struct question *q, const char *path)
 {
+	struct mt_tracedir_env te = {.sudo_uid = q->env->sudo_uid, .sudo_gid = q->env->sudo_gid};
 	struct mt_control_err err = {""};
+	struct mt_user user;
 	char tmp[PATH_MAX];
 	int file = -1, answer = -1, code;
 
@@ -205,15 +195,11 @@ static int snapshot_to(const struct question *q, const char *path)
 	}
 	code = beside(path, tmp, sizeof(tmp));
 	if (!code) {
-		file = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-		code = file < 0 ? -errno : give(file, q->env);
+		mt_user_resolve(geteuid(), getegid(), &te, &user);
+		code = mt_tracedir_file(&user, tmp, &file);
 	}
 	if (code) {
 		mt_log_error(q->log, "%s: %s", path, strerror(-code));
-		if (file >= 0) {
-			unlink(tmp);
-			close(file);
-		}
 		return 1;
 	}
 	answer = memfd_create("answer", MFD_CLOEXEC);

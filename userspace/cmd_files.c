@@ -175,26 +175,20 @@ int mt_cmd_dump(const struct mt_options *o, struct mt_log *log)
 
 int mt_cmd_summary(const struct mt_options *o, struct mt_log *log)
 {
-	return read_trace(o, log, mt_summary, o->json ? MT_SUMMARY_JSON : 0);
+	return read_trace(o, log, mt_summary,
+			  (o->json ? MT_SUMMARY_JSON : 0) | (o->all_rows ? MT_SUMMARY_ALL : 0));
 }
 
 /* ---- merge ---------------------------------------------------------------------------------------- */
 
 /* A word that is no path may be an execution (or `latest`) in the trace directory. The caller frees. */
-static char *execution_path(const char *word, const struct mt_options *o, const struct mt_environment *env)
+static char *execution_path(const char *word, const struct mt_options *o, const struct mt_tracedir_env *te,
+			    const struct mt_user *user)
 {
-	struct mt_tracedir_env te = {
-		.sudo_uid = env->sudo_uid,
-		.sudo_gid = env->sudo_gid,
-		.montrace_trace_dir = env->montrace_dir,
-		.monarch_trace_dir = env->monarch_dir,
-	};
 	char base[4096], path[8192];
-	struct mt_user user;
 
 	if (!strchr(word, '/') && access(word, F_OK)) {
-		mt_user_resolve(geteuid(), getegid(), &te, &user);
-		if (!mt_tracedir_base(o->directory, &te, &user, base, sizeof(base)) &&
+		if (!mt_tracedir_base(o->directory, te, user, base, sizeof(base)) &&
 		    snprintf(path, sizeof(path), "%s/executions/%s", base, word) < (int)sizeof(path) &&
 		    !access(path, F_OK))
 			return strdup(path);
@@ -204,23 +198,31 @@ static char *execution_path(const char *word, const struct mt_options *o, const 
 
 int mt_cmd_merge(const struct mt_options *o, const struct mt_environment *env, struct mt_log *log)
 {
+	struct mt_tracedir_env te = {
+		.sudo_uid = env->sudo_uid,
+		.sudo_gid = env->sudo_gid,
+		.montrace_trace_dir = env->montrace_dir,
+		.monarch_trace_dir = env->monarch_dir,
+	};
 	struct mt_merge_files files = {0};
 	struct mt_merge_report report;
 	struct mt_merge_err err = {""};
+	struct mt_user user;
 	char **paths;
 	int i, code = 0;
 
+	mt_user_resolve(geteuid(), getegid(), &te, &user);
 	paths = calloc((size_t)o->nfiles, sizeof(*paths));
 	for (i = 0; paths && i < o->nfiles; i++) {
-		paths[i] = execution_path(o->files[i], o, env);
+		paths[i] = execution_path(o->files[i], o, &te, &user);
 		if (!paths[i])
 			code = -ENOMEM;
 	}
 	if (!paths)
 		code = -ENOMEM;
 	if (!code)
-		code = mt_merge_paths((const char *const *)paths, (uint32_t)o->nfiles, o->output, o->compress,
-				      &files, &report, &err);
+		code = mt_merge_paths((const char *const *)paths, (uint32_t)o->nfiles, o->output, &user,
+				      o->compress, &files, &report, &err);
 	if (code)
 		mt_log_error(log, "merge: %s", err.text[0] ? err.text : strerror(-code));
 	else if (log->level > MT_LOG_QUIET)

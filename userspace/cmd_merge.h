@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "out.h"
+#include "tracedir.h"
 
 #define MT_MERGE_MAX_FILES 65536u
 
@@ -88,10 +89,10 @@ void mt_merge_files_free(struct mt_merge_files *files);
 
 /*
  * Opens, merges into a new file and removes that file if it did not work. -EEXIST if there is something of
- * that name. *files is the caller's to free whenever it was filled (n > 0), also after an error.
+ * that name; the file is the user's. *files is the caller's to free whenever it was filled (n > 0), also after an error.
  */
-int mt_merge_paths(const char *const *paths, uint32_t npaths, const char *output, bool compress,
-		   struct mt_merge_files *ret_files, struct mt_merge_report *ret_report,
+int mt_merge_paths(const char *const *paths, uint32_t npaths, const char *output, const struct mt_user *user,
+		   bool compress, struct mt_merge_files *ret_files, struct mt_merge_report *ret_report,
 		   struct mt_merge_err *err);
 
 /*

@@ -24,7 +24,7 @@ static uint32_t shown(const struct summary *s, uint32_t n)
 static void text_rest(FILE *out, const struct summary *s, uint32_t n, const char *what)
 {
 	if (n > s->rows)
-		fprintf(out, "%10s  %" PRIu32 " more %s, not shown\n", "...", n - s->rows, what);
+		fprintf(out, "%10s  %" PRIu32 " more %s, not shown (--all-rows)\n", "...", n - s->rows, what);
 }
 
 static void text_spans(FILE *out, const struct summary *s)

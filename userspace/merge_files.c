@@ -218,8 +218,8 @@ static void discard(const char *output, const struct stat *made)
 		unlink(output);
 }
 
-int mt_merge_paths(const char *const *paths, uint32_t npaths, const char *output, bool compress,
-		   struct mt_merge_files *ret_files, struct mt_merge_report *ret_report,
+int mt_merge_paths(const char *const *paths, uint32_t npaths, const char *output, const struct mt_user *user,
+		   bool compress, struct mt_merge_files *ret_files, struct mt_merge_report *ret_report,
 		   struct mt_merge_err *err)
 {
 	struct mt_merge_opts opts = {.compress = compress};
@@ -230,7 +230,7 @@ int mt_merge_paths(const char *const *paths, uint32_t npaths, const char *output
 	r = mt_merge_files_open(paths, npaths, ret_files, err);
 	if (r < 0)
 		return r;
-	r = mt_out_create(AT_FDCWD, output, &fd);
+	r = mt_tracedir_file(user, output, &fd);
 	if (r < 0)
 		return fail(err, r, "%s: %s", output, strerror(-r));
 	if (fstat(fd, &made) < 0) {

@@ -40,6 +40,7 @@ enum {
 	O_NO_CRASH_SNAPSHOT,
 	O_TRACER,
 	O_SUBJECT,
+	O_ALL_ROWS,
 };
 
 #define AFTER_MS 2000
@@ -83,6 +84,7 @@ static const struct option longs[] = {
 	{"subject", required_argument, NULL, O_SUBJECT},
 	{"lines", required_argument, NULL, 'n'},
 	{"json", no_argument, NULL, O_JSON},
+	{"all-rows", no_argument, NULL, O_ALL_ROWS},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
@@ -249,6 +251,9 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 	case O_JSON:
 		o->json = true;
 		return 0;
+	case O_ALL_ROWS:
+		o->all_rows = true;
+		return 0;
 	case 'q':
 		o->verbosity = MT_LOG_QUIET;
 		return 0;
@@ -341,6 +346,8 @@ static int check_record(struct mt_options *o, struct mt_options_err *err)
 
 static int check(struct mt_options *o, struct mt_options_err *err)
 {
+	if (o->all_rows && o->command != MT_CMD_SUMMARY)
+		return mt_options_bad(err, "--all-rows is for summary");
 	switch (o->command) {
 	case MT_CMD_RECORD:
 		return check_record(o, err);

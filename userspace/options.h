@@ -94,6 +94,7 @@ struct mt_options {
 
 	/* list, dump, summary, merge */
 	bool json;
+	bool all_rows; /* summary */
 	char **files;
 	int nfiles;
 };

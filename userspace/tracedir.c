@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "out.h"
 #include "tracedir_int.h"
 
 #define SUFFIX ".pftrace"
@@ -210,6 +211,27 @@ int mt_tracedir_create_tmp(struct mt_tracedir *d, struct mt_tracedir_err *err,
 	if (r < 0)
 		return mt_tracedir_fail(err, r, d->path, tmp.name, "cannot be created: %s", strerror(-r));
 	*ret_tmp = tmp;
+	return 0;
+}
+
+int mt_tracedir_file(const struct mt_user *user, const char *path, int *ret_fd)
+{
+	struct stat made, st;
+	int r, fd;
+
+	r = mt_out_create(AT_FDCWD, path, &fd);
+	if (r < 0)
+		return r;
+	if (geteuid() == 0 && fchown(fd, user->uid, user->gid) && errno != EPERM) {
+		r = -errno;
+		/* Not what somebody has put in its place meanwhile. */
+		if (!fstat(fd, &made) && !lstat(path, &st) && st.st_dev == made.st_dev &&
+		    st.st_ino == made.st_ino)
+			unlink(path);
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
 	return 0;
 }
 

@@ -49,6 +49,12 @@ struct mt_user {
 void mt_user_resolve(uint32_t uid, uint32_t gid, const struct mt_tracedir_env *env, struct mt_user *ret_user);
 
 /*
+ * A new file at a path that the user names (-o): never over another one (-EEXIST), no link followed at its end, the
+ * user's if we are root. A file system that knows no owners is no reason to fail.
+ */
+int mt_tracedir_file(const struct mt_user *user, const char *path, int *ret_fd);
+
+/*
  * The base directory: option, else MONTRACE_TRACE_DIR, else MONARCH_TRACE_DIR, else
  * /tmp/<user>/monarch_traces. Empty ones count as not given. -ENAMETOOLONG if cap is too small.
  */

@@ -55,18 +55,14 @@ static int create_named(struct mt_tracefiles *t, const char *path, int *ret_fd)
 		*ret_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 		return *ret_fd < 0 ? mt_tracefiles_explain(t, -errno, "standard output", NULL) : 0;
 	}
-	err = mt_out_create(AT_FDCWD, path, ret_fd);
+	err = mt_tracedir_file(t->opts.user, path, ret_fd);
 	if (err == -EEXIST) {
 		snprintf(t->err->text, sizeof(t->err->text),
 			 "%.500s exists: traces are never overwritten; remove it or choose another name",
 			 path);
 		return mt_tracefiles_failed(t, err);
 	}
-	if (err)
-		return mt_tracefiles_explain(t, err, path, NULL);
-	if (geteuid() == 0 && fchown(*ret_fd, t->opts.user->uid, t->opts.user->gid) && errno != EPERM)
-		return mt_tracefiles_explain(t, -errno, path, NULL);
-	return 0;
+	return err ? mt_tracefiles_explain(t, err, path, NULL) : 0;
 }
 
 /* Part 1 of -o t.pftrace is t.pftrace, part 2 t.part-002.pftrace; the same in the trace directory. */

@@ -10,31 +10,54 @@
 
 #include "procinfo.h"
 
+/* Whose pid it is: a number is given again when its process is gone. Times of /proc are rounded down to a tick. */
+struct whose {
+	uint32_t pid;
+	uint64_t start;  /* boot-time ns; 0 = whoever has the pid */
+	uint64_t before; /* for a parent, whose own start is not known: it was there at this time */
+};
+
+static bool is_it(const struct whose *w, const struct mt_proc_stat *st)
+{
+	uint64_t tick = mt_proc_tick_ns(), start = mt_proc_start_ns(st->start_ticks, tick);
+
+	if (w->before && start > w->before)
+		return false;
+	return !w->start || mt_proc_start_same(w->start, start, tick);
+}
+
 /*
  * A variable of the process's environment at its exec. -ENODATA: it has none, or an empty one. -ESRCH: the
  * process is gone, nobody knows any more.
  */
-static int process_variable(uint32_t pid, const char *name, char *value, size_t cap)
+static int process_variable(const struct whose *w, const char *name, char *value, size_t cap)
 {
 	struct mt_proc_stat st;
 	int proc, dir, err;
 
 	value[0] = 0;
-	if (!pid)
+	if (!w->pid)
 		return -ESRCH;
 	err = mt_proc_open(NULL, &proc);
 	if (err)
 		return err;
-	err = mt_proc_pid(proc, pid, &dir);
+	err = mt_proc_pid(proc, w->pid, &dir); /* from here on the directory is of one process */
 	if (!err) {
-		err = mt_proc_environ(dir, name, value, cap);
-		if (!err && !value[0])
-			err = -ENODATA;
-		if (err && (mt_proc_stat(dir, &st) || st.state == 'Z' || st.state == 'X'))
-			err = -ESRCH; /* its memory goes before it does */
+		err = mt_proc_stat(dir, &st);
+		if (err || !is_it(w, &st))
+			err = -ESRCH;
+		if (!err) {
+			err = mt_proc_environ(dir, name, value, cap);
+			if (!err && !value[0])
+				err = -ENODATA;
+			if (err && (mt_proc_stat(dir, &st) || st.state == 'Z' || st.state == 'X'))
+				err = -ESRCH; /* its memory goes before it does */
+		}
 		close(dir);
 	}
 	close(proc);
+	if (err)
+		value[0] = 0;
 	return err;
 }
 
@@ -60,6 +83,7 @@ int mt_tracefiles_name(struct mt_tracefiles *t, uint32_t pid, const struct mt_pr
 {
 	char program[MT_PROC_NAME_MAX], host[256] = "";
 	struct mt_name_vars vars = {.pid = pid, .name = program, .hostname = host};
+	struct whose w = {pid, p ? p->start : 0, 0};
 	size_t pos = 0;
 	int err;
 
@@ -82,7 +106,7 @@ int mt_tracefiles_name(struct mt_tracefiles *t, uint32_t pid, const struct mt_pr
 		snprintf(name, cap, "%s", p->name);
 		return 0;
 	}
-	err = process_variable(pid, "HYPERACTOR_PROCESS_NAME", name, cap);
+	err = process_variable(&w, "HYPERACTOR_PROCESS_NAME", name, cap);
 	if (err == -ESRCH && again)
 		return err;
 	if (err)
@@ -91,9 +115,11 @@ int mt_tracefiles_name(struct mt_tracefiles *t, uint32_t pid, const struct mt_pr
 }
 
 /* The execution id in the environment of a process that is gone: its parent's, which handed it on. */
-static int inherited_id(struct mt_tracefiles *t, uint32_t parent, char *buf, size_t cap)
+static int inherited_id(struct mt_tracefiles *t, const struct mt_process *p, char *buf, size_t cap)
 {
-	int err = process_variable(parent, "HYPERACTOR_EXECUTION_ID", buf, cap);
+	struct whose w = {p->ppid, 0, p->start};
+	uint32_t parent = p->ppid;
+	int err = process_variable(&w, "HYPERACTOR_EXECUTION_ID", buf, cap);
 
 	if (!err && parent) {
 		t->parent = parent;
@@ -108,15 +134,16 @@ static int inherited_id(struct mt_tracefiles *t, uint32_t parent, char *buf, siz
 const char *mt_tracefiles_id(struct mt_tracefiles *t, uint32_t pid, const struct mt_process *p, char *buf,
 			     size_t cap)
 {
+	struct whose w = {pid, p ? p->start : 0, 0};
 	int err;
 
 	if (t->opts.execution_id)
 		return t->opts.execution_id;
 	if (p && p->execution_id[0])
 		return p->execution_id;
-	err = process_variable(pid, "HYPERACTOR_EXECUTION_ID", buf, cap);
+	err = process_variable(&w, "HYPERACTOR_EXECUTION_ID", buf, cap);
 	if (err == -ESRCH && p)
-		err = inherited_id(t, p->ppid, buf, cap);
+		err = inherited_id(t, p, buf, cap);
 	return err ? t->made_id : buf; /* NULL the first time: tracedir makes one */
 }
 

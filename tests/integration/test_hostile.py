@@ -134,7 +134,7 @@ def test_umask(c):
 
 
 def test_files_belong_to_caller(c):
-    """As root by sudo: directories, the link and files belong to who called, with -o too."""
+    """As root by sudo: directories, the link and files belong to who called, of -o and merge too."""
     t = ticks(c)
     env = {"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY)}
     base = c.dir + "/d"
@@ -148,9 +148,12 @@ def test_files_belong_to_caller(c):
     out = c.dir + "/o.pftrace"
     status, _, err = run_tool(["-o", out, "--", c.targets["short"]], env=env)
     equal(status, 0, "exit status: " + err)
+    merged = c.dir + "/m.pftrace"
+    status, _, err = run_tool(["merge", out, "-o", merged], env=env)
+    equal(status, 0, "exit status: " + err)
     made = everything(base)
     equal(len(made), 5, "made: %r" % made)
-    for p in made + [out]:
+    for p in made + [out, merged]:
         equal((os.lstat(p).st_uid, os.lstat(p).st_gid), (NOBODY, NOBODY), "owner of " + p)
 
 

@@ -332,6 +332,52 @@ def test_case25_die_mid_span(c):
         equal(good(paths[0]).names, {"before": 1, "outer": 1, "inner": 1}, way)
 
 
+def take_pid(pid, argv, env):
+    """Starts a program that gets the number of one that is gone; None if others were faster."""
+    with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+        f.write(str(pid - 1))
+    p = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL)
+    if p.pid == pid:
+        return p
+    p.kill()
+    p.wait()
+
+
+def test_pid_of_another(c):
+    """A process is gone, and its number is another's, before the tracer looks: nothing of the other's is taken."""
+    other = dict(os.environ, HYPERACTOR_PROCESS_NAME="impostor", HYPERACTOR_EXECUTION_ID="impostors")
+    tries = 0
+    for i in range(10):
+        d = "%s/d%d" % (c.dir, i)
+        tr = Tracer(["--all", c.targets["short"], "--directory", d], quiet=True)
+        end = time.time() + 20
+        while "Ctrl-C" not in tr.text() and "armed" not in tr.text() and time.time() < end:
+            time.sleep(0.02)
+        tr.p.send_signal(signal.SIGSTOP)
+        try:
+            p = subprocess.Popen([c.targets["short"], "5"])
+            equal(p.wait(20), 0, "exit status of the target")
+            time.sleep(0.05)  # /proc has start times in ticks of 10 ms
+            taken = next((q for q in (take_pid(p.pid, ["sleep", "60"], other) for _ in range(50)) if q), None)
+        finally:
+            tr.p.send_signal(signal.SIGCONT)
+        end = time.time() + 10
+        while not files(d) and time.time() < end:
+            time.sleep(0.05)
+        if taken:
+            taken.kill()
+            taken.wait()
+        tr.stop()
+        if not taken:
+            tries += 1
+            continue
+        equal(names(d), ["short.pftrace"], "files")
+        equal(values(files(d)[0], "id"), [5] * 5, "ticks")
+        need("impostors" not in os.listdir(d + "/executions"), "the execution of another")
+        return "after %d tries" % (tries + 1)
+    raise lib.Skipped("the pid was always taken by others")
+
+
 def test_exit_status(c):
     """-- COMMAND: its exit status, or 128 + signal; its own words go where they went."""
     for command, want in ((["sh", "-c", "exit 0"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137),

@@ -608,6 +608,9 @@ static void x4_truncated_file(void **st)
 	free(whole);
 }
 
+/* Who gets the merged file. */
+static const struct mt_user me = {.uid = 65534, .gid = 65534, .name = "nobody"};
+
 static void x5_output_is_never_appended_to(void **st)
 {
 	char dir[] = "/tmp/mt-merge-XXXXXX", a[64], out[64], missing[64];
@@ -627,22 +630,23 @@ static void x5_output_is_never_appended_to(void **st)
 	f = fopen(a, "w");
 	assert_int_equal(fwrite(e->b, 1, e->n, f), e->n);
 	fclose(f);
-	assert_int_equal(mt_merge_paths(paths, 1, out, false, &files, &rep, &err), 0);
+	assert_int_equal(mt_merge_paths(paths, 1, out, &me, false, &files, &rep, &err), 0);
 	mt_merge_files_free(&files);
 	assert_int_equal(stat(out, &before), 0);
 	assert_true(before.st_size > 100);
-	assert_int_equal(mt_merge_paths(paths, 1, out, false, &files, &rep, &err), -EEXIST);
+	assert_int_equal(before.st_uid, geteuid() ? geteuid() : me.uid);
+	assert_int_equal(mt_merge_paths(paths, 1, out, &me, false, &files, &rep, &err), -EEXIST);
 	mt_merge_files_free(&files);
 	assert_non_null(strstr(err.text, out));
 	assert_int_equal(stat(out, &after), 0);
 	assert_int_equal(after.st_size, before.st_size);
-	assert_int_equal(mt_merge_paths(paths, 1, missing, false, &files, &rep, &err), -ENOENT);
+	assert_int_equal(mt_merge_paths(paths, 1, missing, &me, false, &files, &rep, &err), -ENOENT);
 	mt_merge_files_free(&files);
 	/* Nothing to merge: no output is left behind. */
 	unlink(out);
 	f = fopen(a, "w");
 	fclose(f);
-	assert_int_equal(mt_merge_paths(paths, 1, out, false, &files, &rep, &err), -ENODATA);
+	assert_int_equal(mt_merge_paths(paths, 1, out, &me, false, &files, &rep, &err), -ENODATA);
 	mt_merge_files_free(&files);
 	assert_int_equal(stat(out, &after), -1);
 	assert_int_equal(errno, ENOENT);
@@ -1299,10 +1303,10 @@ static void duplicates_and_directories(void **st)
 	put_file(p[6], a, 0);
 	put_file(p[8], b, b->n);
 	put_file(p[9], b, b->n);
-	assert_int_equal(mt_merge_paths(&paths[1], 2, p[7], false, &files, &rep, &err), 0);
+	assert_int_equal(mt_merge_paths(&paths[1], 2, p[7], &me, false, &files, &rep, &err), 0);
 	mt_merge_files_free(&files);
 
-	assert_int_equal(mt_merge_paths(paths, 3, p[10], false, &files, &rep, &err), 0);
+	assert_int_equal(mt_merge_paths(paths, 3, p[10], &me, false, &files, &rep, &err), 0);
 	assert_int_equal(files.n, 10);
 	assert_int_equal(files.v[0].status, MT_MERGE_DUPLICATE); /* half a copy */
 	assert_int_equal(files.v[0].same, 3);
@@ -1333,15 +1337,15 @@ static void duplicates_and_directories(void **st)
 	unlink(p[10]);
 	/* One that is a link may be named. */
 	paths[0] = p[4];
-	assert_int_equal(mt_merge_paths(paths, 1, p[10], false, &files, &rep, &err), 0);
+	assert_int_equal(mt_merge_paths(paths, 1, p[10], &me, false, &files, &rep, &err), 0);
 	mt_merge_files_free(&files);
 	for (int i = 0; i <= 10; i++)
 		unlink(p[i]);
 	paths[0] = dir;
-	assert_int_equal(mt_merge_paths(paths, 1, p[10], false, &files, &rep, &err), -ENODATA);
+	assert_int_equal(mt_merge_paths(paths, 1, p[10], &me, false, &files, &rep, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "no .pftrace file"));
 	assert_int_equal(rmdir(dir), 0);
-	assert_int_equal(mt_merge_paths(paths, 1, p[10], false, &files, &rep, &err), -ENOENT);
+	assert_int_equal(mt_merge_paths(paths, 1, p[10], &me, false, &files, &rep, &err), -ENOENT);
 	free(a);
 	free(b);
 }

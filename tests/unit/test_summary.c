@@ -168,10 +168,10 @@ static void rows_are_bounded(void **st)
 		e_close(e, p);
 	}
 	text = summary(e, 0);
-	assert_non_null(strstr(text, "\n       ...  3 more instants, not shown\n"));
-	assert_non_null(strstr(text, "\n       ...  1 more spans, not shown\n"));
-	assert_non_null(strstr(text, "\n       ...  3 more threads, not shown\n"));
-	assert_non_null(strstr(text, "\n       ...  1 more counters, not shown\n"));
+	assert_non_null(strstr(text, "\n       ...  3 more instants, not shown (--all-rows)\n"));
+	assert_non_null(strstr(text, "\n       ...  1 more spans, not shown (--all-rows)\n"));
+	assert_non_null(strstr(text, "\n       ...  3 more threads, not shown (--all-rows)\n"));
+	assert_non_null(strstr(text, "\n       ...  1 more counters, not shown (--all-rows)\n"));
 	assert_int_equal(lines(text, "  message "), 200);
 	assert_int_equal(lines(text, "  span "), 200);
 	assert_int_equal(lines(text, "\"c\" [bytes]"), 200);
