@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Surroundings and targets that mean harm. One clear line each; nothing outside the directory is touched."""
 
+import json
 import os
 import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -378,3 +380,63 @@ def test_notes_damaged(c):
             need(good(p).instants in (0, 3), "%d events" % good(p).instants)  # texts may be damaged, numbers not
         lib.remove(c.dir + "/d")
         os.unlink(exe)
+
+
+CALLSITE, TEXT = 1, 2  # types of notes (montrace.h)
+THUNK_AT = 32          # in struct montrace_note
+
+
+def montrace_notes(path):
+    """(offset of the note in the file, offset of its description, type)"""
+    offset, size = note_ranges(path)[0]
+    with open(path, "rb") as f:
+        f.seek(offset)
+        data = f.read(size)
+    at, found = 0, []
+    while at + 12 <= size:
+        namesz, descsz, kind = struct.unpack_from("<III", data, at)
+        desc = (at + 12 + namesz + 3) & ~3
+        found.append((offset + at, offset + desc, kind))
+        at = (desc + descsz + 3) & ~3
+    return found
+
+
+def rewrite(path, *changes):
+    with open(path, "r+b") as f:
+        for at, data in changes:
+            f.seek(at)
+            f.write(data)
+
+
+def listed(path):
+    status, out, err = run_tool(["list", "--json", path])
+    equal(status, 0, "list: " + err)
+    return json.loads(out.splitlines()[-1])
+
+
+def test_notes_lying(c):
+    """Sizes that reach far out lose one note and no other. Thunks that are code: nothing is put there."""
+    exe = c.dir + "/procs"
+    shutil.copy(c.targets["procs"], exe)
+    whole = listed(exe)
+    notes = montrace_notes(exe)
+    equal(sum(k == CALLSITE for _, _, k in notes), whole["callsites"], "callsites in the notes")
+    first = next(n for n in notes if n[2] == CALLSITE)
+    for i, lie in enumerate((0xffffffff, 0xfffffff0, 0x7fffffff, 1 << 20)):
+        for field in (0, 4):  # length of the owner's name, of the description
+            lied = "%s-%d-%d" % (exe, i, field)
+            shutil.copy(exe, lied)
+            rewrite(lied, (first[0] + field, struct.pack("<I", lie)))
+            got = listed(lied)
+            equal(got["callsites"], whole["callsites"] - 1, "callsites with a size of %#x" % lie)
+            need(got["malformed"] > 0, "nothing is said of a size of %#x" % lie)
+    symbols = subprocess.run(["nm", exe], stdout=subprocess.PIPE).stdout.decode()
+    code = int(re.search(r"^([0-9a-f]+) . ticks$", symbols, re.M).group(1), 16)
+    rewrite(exe, *((desc + THUNK_AT, struct.pack("<Q", code + 1)) for _, desc, k in notes if k == CALLSITE))
+    equal(listed(exe)["callsites"], 0, "callsites whose thunks are code")
+    t = Target([exe, "ticks", "3"])
+    status, _, err = run_tool(["-p", str(t.pid), "--directory", c.dir + "/d", "-d", "1"])
+    equal(status, 1, "exit status: " + err)
+    t.go()
+    t.read()
+    equal(t.end(), 0, "exit status of the target")
