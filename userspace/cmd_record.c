@@ -138,6 +138,11 @@ static int add_targets(struct record *r)
 		err = mt_session_add_comm(r->session, o->comms[i], &se);
 	if (o->argv && !err)
 		err = mt_session_spawn(r->session, o->argv, &r->child, &se);
+	if (!err && o->hold) {
+		err = mt_session_hold(r->session);
+		if (err)
+			snprintf(se.text, sizeof(se.text), "--hold: %s", strerror(-err));
+	}
 	if (err)
 		return failed(r, &se, err);
 	for (i = 0; i < o->nlibraries && !err; i++)

@@ -30,6 +30,7 @@ enum {
 	O_COMM,
 	O_FOLLOW,
 	O_NO_FOLLOW,
+	O_HOLD,
 	O_SINGLE,
 	O_ROTATE,
 	O_LIFETIMES,
@@ -54,6 +55,7 @@ static const struct option longs[] = {
 	{"comm", required_argument, NULL, O_COMM},
 	{"follow", no_argument, NULL, O_FOLLOW},
 	{"no-follow", no_argument, NULL, O_NO_FOLLOW},
+	{"hold", no_argument, NULL, O_HOLD},
 	{"single", no_argument, NULL, O_SINGLE},
 	{"rotate", required_argument, NULL, O_ROTATE},
 	{"lifetimes", no_argument, NULL, O_LIFETIMES},
@@ -179,6 +181,9 @@ static int one(struct mt_options *o, int c, const char *arg, struct mt_options_e
 	case O_NO_FOLLOW:
 		o->follow = c == O_FOLLOW;
 		o->follow_given = true;
+		return 0;
+	case O_HOLD:
+		o->hold = true;
 		return 0;
 	case O_LIFETIMES:
 		o->lifetimes = true;
@@ -341,6 +346,8 @@ static int check_record(struct mt_options *o, struct mt_options_err *err)
 				      "--json is for list, dump, summary, tail, stacks, snapshot and status");
 	if (!o->follow_given)
 		o->follow = o->argv != NULL;
+	if (o->hold && !o->follow)
+		return mt_options_bad(err, "--hold stops what children exec: it needs --follow");
 	return check_flight(o, err);
 }
 

@@ -95,6 +95,7 @@ struct mt_options {
 	/* list, dump, summary, merge */
 	bool json;
 	bool all_rows; /* summary */
+	bool hold;     /* what followed children exec is stopped until it is armed */
 	char **files;
 	int nfiles;
 };

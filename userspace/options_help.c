@@ -23,6 +23,8 @@ static const char help[] =
 	"      --comm GLOB          all processes of that name, now and later; may be given again\n"
 	"      --follow             children too, and what they exec (the default with -- COMMAND)\n"
 	"      --no-follow          not the children\n"
+	"      --hold               with --follow: stop what they exec until it is armed, for\n"
+	"                           milliseconds (the default with -- COMMAND)\n"
 	"  -m, --mode MODE          off, user or dev (default: user; all of a program that has no\n"
 	"                           user-facing callsite). Also PERFETTO_TRACE_MODE\n"
 	"      --user-prefix P      targets that begin with P are user-facing; may be given again\n"

@@ -77,9 +77,14 @@ int mt_session_add_comm(struct mt_session *s, const char *glob, struct mt_sessio
  */
 int mt_session_spawn(struct mt_session *s, char **argv, uint32_t *ret_pid, struct mt_session_err *err);
 
+/*
+ * From now on targets that exec a file which is not armed yet are stopped (SIGSTOP) until it is: no hit of theirs is
+ * missed. If this process dies they go on. mt_session_spawn does it by itself when children are followed.
+ */
+int mt_session_hold(struct mt_session *s);
+
 /* What was found and armed so far. */
 struct mt_attach *mt_session_attach(struct mt_session *s);
-const struct mt_features *mt_session_features(const struct mt_session *s);
 uint32_t mt_session_ntargets(const struct mt_session *s); /* alive */
 /* Their numbers, at most cap of them. Returns how many. */
 uint32_t mt_session_targets(const struct mt_session *s, uint32_t *ret_pids, uint32_t cap);

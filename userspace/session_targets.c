@@ -384,12 +384,14 @@ static void tracer_end(const int alive[2], int held, volatile unsigned int *hold
 	guard(end, held, hold_execs);
 }
 
-/* Children of the command are held at their exec until what they run is armed, with a guard for our death. */
-static int hold_children(struct mt_session *s)
+/* With a guard for our death. */
+int mt_session_hold(struct mt_session *s)
 {
 	int alive[2], held;
 	pid_t pid;
 
+	if (s->guard)
+		return 0;
 	if (pipe2(alive, O_CLOEXEC))
 		return -errno;
 	held = fcntl(bpf_map__fd(s->skel->maps.held), F_DUPFD_CLOEXEC, 10);
@@ -453,7 +455,7 @@ int mt_session_spawn(struct mt_session *s, char **argv, uint32_t *ret_pid, struc
 	s->release = hold[1];
 	code = add(s, (uint32_t)pid, by_pid(s));
 	if (!code && s->opts.follow)
-		code = hold_children(s);
+		code = mt_session_hold(s);
 	if (code)
 		return explain_pid(code, (uint32_t)pid, err);
 	*ret_pid = (uint32_t)pid;

@@ -411,15 +411,48 @@ def test_interrupt_ends_command(c):
          "the command is still there")
 
 
+def twelve(c, marks):
+    """A script: twelve children, each of another file, so each one is held."""
+    os.mkdir(marks)
+    path = marks + ".sh"
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\ncd %s; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cp %s p$i; ./p$i $i && touch m$i; done; touch end\n"
+                % (marks, c.targets["short"]))
+    os.chmod(path, 0o755)
+    return path
+
+
+def test_hold(c):
+    """-p PID --follow --hold: what children exec waits for a tracer that is slow, and is traced from its first instruction."""
+    marks, d = c.dir + "/m", c.dir + "/d"
+    t = Target([c.targets["procs"], "vforks", "1", twelve(c, marks)])
+    tr = Tracer(["-v", "-p", str(t.pid), "--follow", "--hold", "--directory", d])
+    tr.p.send_signal(signal.SIGSTOP)
+    t.go()
+    time.sleep(0.5)
+    need(not os.path.exists(marks + "/end"), "nobody was held")
+    tr.p.send_signal(signal.SIGCONT)
+    t.read()
+    equal(t.end(), 0, "exit status of the target")
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    need(os.path.exists(marks + "/end"), "the children did not end")
+    kids = [p for p in files(d) if re.match(r"p\d+\.", os.path.basename(p))]
+    got = {values(p, "id")[0]: values(p) for p in kids}
+    equal(got, {k: [0, 1, 2, 3, 4] for k in range(1, 13)}, "ticks of the children")
+
+
 def test_tracer_killed_while_holding(c):
-    """kill -9 of the tracer at a time when a child of the command is held: the child goes on and ends."""
-    for i in range(10 if c.long else 3):
+    """kill -9 of the tracer at a time when a child is held: the child goes on and ends."""
+    for i in range(10 if c.long else 4):
         marks = "%s/m%d" % (c.dir, i)
-        os.mkdir(marks)
-        # Every child runs another file, so each one is held.
-        script = "cd %s; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cp %s p$i; ./p$i $i && touch m$i; done; touch end" % (
-            marks, c.targets["short"])
-        tr = Tracer(["--directory", c.dir + "/d%d" % i, "--", "sh", "-c", script], quiet=True)
+        script = twelve(c, marks)
+        t = None
+        if i % 2:
+            t = Target([c.targets["procs"], "vforks", "1", script])
+            tr = Tracer(["--directory", c.dir + "/d%d" % i, "-p", str(t.pid), "--follow", "--hold"])
+            t.go()
+        else:
+            tr = Tracer(["--directory", c.dir + "/d%d" % i, "--", script], quiet=True)
         end = time.time() + 20
         while not os.path.exists(marks + "/m3") and time.time() < end:
             time.sleep(0.001)
@@ -441,6 +474,9 @@ def test_tracer_killed_while_holding(c):
             time.sleep(0.01)
         need(os.path.exists(marks + "/end"), "the command did not go on")
         equal(len([n for n in os.listdir(marks) if n.startswith("m")]), 12, "children that ended well")
+        if t:
+            t.read()
+            equal(t.end(), 0, "exit status of the target")
 
 
 def test_detach_while_forking(c):
