@@ -9,14 +9,13 @@
 #ifndef MT_WIRE_H
 #define MT_WIRE_H
 
-/* Append-only. Unknown kinds are skipped. */
+/* Append-only. Unknown kinds are skipped. 6 was never sent. */
 enum mt_wire_kind {
 	MT_WIRE_NATIVE = 1,      /* payload: one or more struct montrace_record of one hit */
 	MT_WIRE_THREAD_EXIT = 2, /* payload: struct mt_wire_life; seq = hits the thread had */
 	MT_WIRE_FORK = 3,        /* payload: struct mt_wire_life; a new process (not a thread) */
 	MT_WIRE_EXEC = 4,        /* payload: struct mt_wire_life */
 	MT_WIRE_COMM = 5,        /* payload: struct mt_wire_life; comm is the new name */
-	MT_WIRE_MAPS = 6,        /* kept free: a process mapped code (userspace watches by perf events) */
 	MT_WIRE_FOREIGN =
 		16, /* as NATIVE, made here of a foreign USDT site's operands; values may be missing */
 };

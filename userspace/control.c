@@ -191,12 +191,12 @@ static bool make_place(struct mt_control *c)
 	return true; /* two for one place until the end of this round (C4) */
 }
 
-static void take_in(struct mt_control *c, int fd, uid_t uid)
+static void take_in(struct mt_control *c, int fd)
 {
 	if (c->stats.conns >= MT_CONTROL_CONNS && !make_place(c)) {
 		c->stats.refused++;
 		turn_away(fd, CT_REFUSED);
-	} else if (ct_conn_new(c, fd, uid) < 0) {
+	} else if (ct_conn_new(c, fd) < 0) {
 		c->stats.refused++;
 		close(fd);
 	} else {
@@ -206,7 +206,7 @@ static void take_in(struct mt_control *c, int fd, uid_t uid)
 
 int mt_control_adopt(struct mt_control *c, int fd)
 {
-	int rc = c->stats.conns < MT_CONTROL_CONNS ? ct_conn_new(c, fd, geteuid()) : -EUSERS;
+	int rc = c->stats.conns < MT_CONTROL_CONNS ? ct_conn_new(c, fd) : -EUSERS;
 
 	if (rc < 0)
 		close(fd);
@@ -230,7 +230,7 @@ static void accept_all(struct mt_control *c)
 			return;
 		}
 		if (may_ask(c, fd, &uid)) {
-			take_in(c, fd, uid);
+			take_in(c, fd);
 		} else {
 			c->stats.denied++;
 			close(fd);

@@ -115,7 +115,6 @@ void mt_control_fail(struct mt_control_conn *c, const char *why);
  * The caller's from here on. -1: there is none.
  */
 int mt_control_take_fd(struct mt_control_conn *c);
-uid_t mt_control_uid(const struct mt_control_conn *c);
 
 /* ---- where sockets are ---- */
 

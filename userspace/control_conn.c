@@ -52,7 +52,7 @@ static void die(struct mt_control_conn *c)
 	set_events(c);
 }
 
-int ct_conn_new(struct mt_control *control, int fd, uid_t uid)
+int ct_conn_new(struct mt_control *control, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct mt_control_conn *c = calloc(1, sizeof(*c));
@@ -67,7 +67,6 @@ int ct_conn_new(struct mt_control *control, int fd, uid_t uid)
 	c->control = control;
 	c->fd = fd;
 	c->file = -1;
-	c->uid = uid;
 	c->state = CT_REQUEST;
 	c->events = ev.events;
 	c->moved = control->now;
@@ -256,11 +255,6 @@ int mt_control_take_fd(struct mt_control_conn *c)
 
 	c->file = -1;
 	return fd;
-}
-
-uid_t mt_control_uid(const struct mt_control_conn *c)
-{
-	return c->uid;
 }
 
 /* ---- in ---- */

@@ -28,7 +28,6 @@ struct mt_control_conn {
 	struct mt_control_conn *prev, *next;
 	int fd;
 	int file; /* that came along, -1 = none */
-	uid_t uid;
 	enum ct_state state;
 	bool half_closed; /* nothing more comes */
 	bool asked;       /* the handler knows of it and is not done */
@@ -53,7 +52,7 @@ struct mt_control {
 };
 
 /* control_conn.c */
-int ct_conn_new(struct mt_control *c, int fd, uid_t uid);
+int ct_conn_new(struct mt_control *c, int fd);
 void ct_conn_free(struct mt_control_conn *c);
 /* With a last line, as far as it fits; freed at the next dispatch. */
 void ct_conn_turn_away(struct mt_control_conn *c, const char *line);

@@ -363,18 +363,6 @@ static bool wire_head(const void *data, size_t len, struct mt_wire *w)
 	return w->size >= sizeof(*w) && w->size <= len;
 }
 
-int mt_decode_peek(const void *data, size_t len, uint8_t *ret_kind, uint32_t *ret_tgid, uint64_t *ret_time)
-{
-	struct mt_wire w;
-
-	if (!wire_head(data, len, &w))
-		return -EINVAL;
-	*ret_kind = w.kind;
-	*ret_tgid = w.tgid;
-	*ret_time = w.time;
-	return 0;
-}
-
 int mt_decode_who(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tgid, uint32_t *ret_tid)
 {
 	struct mt_wire w;
@@ -425,8 +413,6 @@ int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats
 	case MT_WIRE_EXEC:
 	case MT_WIRE_COMM:
 		return decode_life(stats, &w, payload, w.size - sizeof(w), cb, ctx);
-	case MT_WIRE_MAPS:
-		return 0;
 	}
 	stats->unknown++;
 	return 0;

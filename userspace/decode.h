@@ -37,12 +37,6 @@ typedef int (*mt_decode_cb)(void *ctx, const struct mt_event *ev);
 int mt_decode_record(const struct mt_sites *sites, struct mt_decode_stats *stats, const void *data,
 		     size_t len, mt_decode_cb cb, void *ctx);
 
-/*
- * Head of a ring record, for who must react to a kind that makes no event (MT_WIRE_MAPS makes none and is
- * not counted as malformed or unknown). ret_kind: enum mt_wire_kind, as a number. -EINVAL if it is no record.
- */
-int mt_decode_peek(const void *data, size_t len, uint8_t *ret_kind, uint32_t *ret_tgid, uint64_t *ret_time);
-
 /* When and on which thread a record was made. -EINVAL if it is none. */
 int mt_decode_who(const void *data, size_t len, uint64_t *ret_time, uint32_t *ret_tgid, uint32_t *ret_tid);
 

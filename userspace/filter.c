@@ -60,19 +60,6 @@ int mt_mode_parse(const char *text, enum mt_mode *ret_mode)
 	return -EINVAL;
 }
 
-const char *mt_mode_name(enum mt_mode mode)
-{
-	switch (mode) {
-	case MT_MODE_OFF:
-		return "off";
-	case MT_MODE_USER:
-		return "user";
-	case MT_MODE_DEV:
-		return "dev";
-	}
-	return "?";
-}
-
 /* off, a level's name, or 1 (error) to 5 (trace). False if s is none of them. */
 static bool parse_level(const char *s, size_t len, unsigned *ret_level)
 {

@@ -23,7 +23,6 @@ enum mt_mode { MT_MODE_OFF, MT_MODE_USER, MT_MODE_DEV };
  * -EINVAL otherwise.
  */
 int mt_mode_parse(const char *text, enum mt_mode *ret_mode);
-const char *mt_mode_name(enum mt_mode mode); /* "off", "user", "dev" */
 
 #define MT_USER_PREFIX_DEFAULT "monarch_hyperactor::telemetry"
 

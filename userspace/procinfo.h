@@ -33,8 +33,6 @@ int mt_proc_is_initial(int proc, bool *ret_initial);
 
 /* All processes (thread group leaders), ascending. *ret_pids is the caller's to free. */
 int mt_proc_pids(int proc, uint32_t **ret_pids, size_t *ret_n);
-/* Those whose parent is pid, ascending. By a look at every process: a few us each. */
-int mt_proc_children(int proc, uint32_t pid, uint32_t **ret_pids, size_t *ret_n);
 /* The process of a thread; a process's own number gives itself. */
 int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid);
 
@@ -92,15 +90,6 @@ int mt_proc_cmdline(int dir, char *ret_text, size_t cap);
  */
 int mt_proc_environ(int dir, const char *name, char *ret_value, size_t cap);
 int mt_proc_environ_find(const char *buf, size_t len, const char *name, char *ret_value, size_t cap);
-
-struct mt_proc_thread {
-	uint32_t tid;
-	uint64_t start; /* boot-time ns, rounded down to a tick */
-	char comm[64];  /* safe text */
-};
-
-/* Threads that are there now, ascending; ones that end meanwhile are left out. The caller frees. */
-int mt_proc_threads(int dir, struct mt_proc_thread **ret_threads, size_t *ret_n);
 
 /* The usual questions in one call. */
 struct mt_proc_info {

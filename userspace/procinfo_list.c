@@ -112,27 +112,6 @@ int mt_proc_pid(int proc, uint32_t pid, int *ret_dir)
 	return 0;
 }
 
-int mt_proc_children(int proc, uint32_t pid, uint32_t **ret_pids, size_t *ret_n)
-{
-	struct mt_proc_stat st;
-	size_t i, n, kept = 0;
-	uint32_t *pids;
-	int dir = -1, r = mt_proc_pids(proc, &pids, &n);
-
-	if (r < 0)
-		return r;
-	for (i = 0; i < n; i++) {
-		if (mt_proc_pid(proc, pids[i], &dir) < 0)
-			continue;
-		if (mt_proc_stat(dir, &st) == 0 && st.ppid == pid)
-			pids[kept++] = pids[i];
-		close(dir);
-	}
-	*ret_pids = pids;
-	*ret_n = kept;
-	return 0;
-}
-
 int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid)
 {
 	struct mt_proc_status st;
@@ -145,42 +124,4 @@ int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid)
 		*ret_tgid = st.tgid;
 	close(dir);
 	return r;
-}
-
-int mt_proc_threads(int dir, struct mt_proc_thread **ret_threads, size_t *ret_n)
-{
-	uint64_t tick = mt_proc_tick_ns();
-	struct mt_proc_thread *v;
-	struct mt_proc_stat st;
-	size_t i, n, kept = 0;
-	uint32_t *tids;
-	char name[32];
-	int thread, r = list_numbers(dir, "task", &tids, &n);
-
-	if (r < 0)
-		return r;
-	v = calloc(n, sizeof(*v));
-	for (i = 0; v && i < n; i++) {
-		snprintf(name, sizeof(name), "task/%" PRIu32, tids[i]);
-		thread = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (thread < 0)
-			continue;
-		if (mt_proc_stat(thread, &st) == 0) {
-			v[kept].tid = tids[i];
-			v[kept].start = mt_proc_start_ns(st.start_ticks, tick);
-			mt_utf8_fix(v[kept].comm, sizeof(v[kept].comm), st.comm, strlen(st.comm));
-			kept++;
-		}
-		close(thread);
-	}
-	free(tids);
-	if (!v)
-		return -ENOMEM;
-	if (kept == 0) {
-		free(v);
-		return -ESRCH;
-	}
-	*ret_threads = v;
-	*ret_n = kept;
-	return 0;
 }

@@ -43,11 +43,6 @@ struct mt_attach *mt_session_attach(struct mt_session *s)
 	return s->attach;
 }
 
-const struct mt_features *mt_session_features(const struct mt_session *s)
-{
-	return &s->features;
-}
-
 uint32_t mt_session_ntargets(const struct mt_session *s)
 {
 	return s->ntargets;

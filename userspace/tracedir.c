@@ -164,12 +164,6 @@ fail:
 	return r == -EEXIST ? -EIO : r;
 }
 
-int mt_tracedir_create(struct mt_tracedir *d, const char *process_name, struct mt_tracedir_err *err,
-		       int *ret_fd, char **ret_path)
-{
-	return mt_tracedir_create_for(d, process_name, 0, err, ret_fd, ret_path);
-}
-
 int mt_tracedir_create_for(struct mt_tracedir *d, const char *process_name, uint32_t pid,
 			   struct mt_tracedir_err *err, int *ret_fd, char **ret_path)
 {

@@ -113,19 +113,15 @@ const char *mt_tracedir_id(const struct mt_tracedir *d);   /* the execution id i
 int mt_tracedir_fd(const struct mt_tracedir *d);           /* O_PATH, stays d's */
 
 /*
- * Creates <sanitised process_name>.pftrace, mode 0640, owner = user, for writing. A name in use gets
- * the suffix -2, -3, ... -1000; then -EEXIST. Never opens what exists. *ret_path (may be NULL) is
- * the caller's to free.
+ * Creates <sanitised process_name>.pftrace, mode 0640, owner = user, for writing. A name in use gets the pid
+ * (name-PID), then a number (name-PID-2, -3, ... -999); with pid 0 the number alone (name-2 ... -1000); then -EEXIST.
+ * Never opens what exists. *ret_path (may be NULL) is the caller's to free.
  */
-int mt_tracedir_create(struct mt_tracedir *d, const char *process_name, struct mt_tracedir_err *err,
-		       int *ret_fd, char **ret_path);
-
-/* The same for a process's file: a name in use gets the pid (name-PID), then -2, -3, ... pid 0: as create. */
 int mt_tracedir_create_for(struct mt_tracedir *d, const char *process_name, uint32_t pid,
 			   struct mt_tracedir_err *err, int *ret_fd, char **ret_path);
 
 /*
- * Renames a file made by create(_for) (path as it returned it) for another process name or into another
+ * Renames a file made by create_for (path as it returned it) for another process name or into another
  * execution's directory, as create_for would name it; never over anything. *ret_path: its new path, the
  * caller's.
  */

@@ -196,10 +196,3 @@ bool mt_policy_take(struct mt_policy *p, uint64_t now)
 {
 	return p->pending && now >= p->due && mt_policy_flush(p, now);
 }
-
-uint64_t mt_policy_wait(const struct mt_policy *p, uint64_t now)
-{
-	if (!p->pending)
-		return UINT64_MAX;
-	return p->due > now ? p->due - now : 0;
-}

@@ -76,7 +76,5 @@ bool mt_policy_fire(struct mt_policy *p, uint64_t now);
 bool mt_policy_take(struct mt_policy *p, uint64_t now);
 /* At the end of tracing: as mt_policy_take, but without waiting for the rest of after_ns. */
 bool mt_policy_flush(struct mt_policy *p, uint64_t now);
-/* Nanoseconds until mt_policy_take may say yes; UINT64_MAX if nothing is pending. */
-uint64_t mt_policy_wait(const struct mt_policy *p, uint64_t now);
 
 #endif

@@ -35,11 +35,6 @@ static const char *const type_names[] = {
 	[MT_UT_HEX] = "hex",  [MT_UT_STR] = "str",
 };
 
-const char *mt_usdt_type_name(unsigned type)
-{
-	return type < sizeof(type_names) / sizeof(*type_names) ? type_names[type] : "?";
-}
-
 bool mt_usdt_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';

@@ -100,8 +100,6 @@ int mt_usdt_spec_parse(const char *text, const char *where, struct mt_usdt_spec 
 		       struct mt_usdt_err *err);
 void mt_usdt_spec_free(struct mt_usdt_spec *s);
 
-const char *mt_usdt_type_name(unsigned type);
-
 /*
  * Begin and end by their names: "query__start" and "query__done". If name ends like a begin: true, and the length
  * of what is before. mt_usdt_pair_end: are these two a pair?

@@ -394,8 +394,6 @@ static void step(struct run *r, struct input *in)
 		life(r, in, MT_WIRE_FORK, 0);
 	else if (what < 0xe4)
 		execs(r, in);
-	else if (what < 0xe8)
-		life(r, in, MT_WIRE_MAPS, 0);
 	else
 		session_event(r, in, what);
 }

@@ -524,16 +524,13 @@ static void fork_exec_comm(void **state)
 	assert_int_equal(st.malformed, 1);
 }
 
-static void maps_and_unknown_kinds(void **state)
+static void unknown_kinds(void **state)
 {
 	struct mt_decode_stats st;
 	struct got g = {0};
 	struct ring r;
 
 	(void)state;
-	head(&r, MT_WIRE_MAPS, 0);
-	assert_int_equal(decode(&r, &st, &g), 0);
-	assert_int_equal(st.malformed + st.unknown, 0);
 	head(&r, 15, SCOPE);
 	assert_int_equal(decode(&r, &st, &g), 0);
 	assert_int_equal(st.unknown, 1);
@@ -602,26 +599,6 @@ static void foreign(void **state)
 	mt_sites_free(&s);
 }
 
-static void peek(void **state)
-{
-	uint8_t kind = 0;
-	uint32_t tgid = 0;
-	uint64_t time = 0;
-	struct ring r;
-
-	(void)state;
-	head(&r, MT_WIRE_MAPS, 0);
-	assert_int_equal(mt_decode_peek(r.b, r.len - 1, &kind, &tgid, &time), -EINVAL);
-	assert_int_equal(mt_decode_peek(r.b, 0, &kind, &tgid, &time), -EINVAL);
-	assert_int_equal(tgid, 0);
-	assert_int_equal(mt_decode_peek(r.b, r.len, &kind, &tgid, &time), 0);
-	assert_int_equal(kind, MT_WIRE_MAPS);
-	assert_int_equal(tgid, 10);
-	assert_int_equal(time, 123);
-	r.b[0] = 41;
-	assert_int_equal(mt_decode_peek(r.b, r.len, &kind, &tgid, &time), -EINVAL);
-}
-
 static void site_numbers(void **state)
 {
 	struct mt_sites s = {0};
@@ -653,9 +630,8 @@ int main(void)
 		cmocka_unit_test(truncated),
 		cmocka_unit_test(thread_exit),
 		cmocka_unit_test(fork_exec_comm),
-		cmocka_unit_test(maps_and_unknown_kinds),
+		cmocka_unit_test(unknown_kinds),
 		cmocka_unit_test(foreign),
-		cmocka_unit_test(peek),
 		cmocka_unit_test(site_numbers),
 	};
 

@@ -54,9 +54,6 @@ static void mode_parse_table(void **state)
 		assert_int_equal(mt_mode_parse(rows[i].text, &m), rows[i].want < 0 ? -EINVAL : 0);
 		assert_int_equal(m, rows[i].want < 0 ? 77 : rows[i].want);
 	}
-	assert_string_equal(mt_mode_name(MT_MODE_OFF), "off");
-	assert_string_equal(mt_mode_name(MT_MODE_USER), "user");
-	assert_string_equal(mt_mode_name(MT_MODE_DEV), "dev");
 }
 
 static struct mt_filter *make(enum mt_mode mode, const char *directives)

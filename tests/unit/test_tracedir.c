@@ -372,7 +372,7 @@ static void test_layout(void **state)
 	assert_int_equal(open_dir(f, at(f, "a/b/"), "id 1", &d), 0);
 	assert_string_equal(mt_tracedir_path(d), at(f, "a/b/executions/id 1"));
 	assert_string_equal(mt_tracedir_id(d), "id 1");
-	assert_int_equal(mt_tracedir_create(d, "host rank:0 @box/x", &f->err, &fd, &path), 0);
+	assert_int_equal(mt_tracedir_create_for(d, "host rank:0 @box/x", 0, &f->err, &fd, &path), 0);
 	umask(mask);
 	assert_string_equal(path, at(f, "a/b/executions/id 1/host rank:0 @box_x.pftrace"));
 	assert_int_equal(write(fd, "data", 4), 4);
@@ -400,7 +400,7 @@ static void test_given_to_caller(void **state)
 		skip();
 	f->user = (struct mt_user){.uid = STRANGER, .gid = STRANGER + 1, .name = "alice"};
 	assert_int_equal(open_dir(f, at(f, "a"), "id", &d), 0);
-	assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, NULL), 0);
+	assert_int_equal(mt_tracedir_create_for(d, "p", 0, &f->err, &fd, NULL), 0);
 	assert_int_equal(mt_tracedir_create_tmp(d, &f->err, &tmp, &tmp_fd), 0);
 	assert_int_equal(mt_tracedir_publish(d, &tmp, "p", &f->err, NULL), 0);
 	assert_int_equal(mt_tracedir_latest(d, &f->err), 0);
@@ -546,7 +546,7 @@ static void test_suffixes(void **state)
 
 	assert_int_equal(open_dir(f, at(f, "b"), "id", &d), 0);
 	for (i = 0; i < LEN(names); i++) {
-		assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, &got), 0);
+		assert_int_equal(mt_tracedir_create_for(d, "p", 0, &f->err, &fd, &got), 0);
 		snprintf(path, sizeof(path), "%s/%s", mt_tracedir_path(d), names[i]);
 		assert_string_equal(got, path);
 		assert_int_equal(write(fd, names[i], strlen(names[i])), strlen(names[i]));
@@ -559,12 +559,12 @@ static void test_suffixes(void **state)
 		snprintf(path, sizeof(path), "%s/p-%u.pftrace", mt_tracedir_path(d), i);
 		assert_int_equal(link(at(f, "b/executions/id/p.pftrace"), path), 0);
 	}
-	assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, NULL), 0);
+	assert_int_equal(mt_tracedir_create_for(d, "p", 0, &f->err, &fd, NULL), 0);
 	close(fd);
 	assert_int_equal(access(at(f, "b/executions/id/p-1000.pftrace"), F_OK), 0);
 	fd = -7;
 	got = (char *)"untouched";
-	assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, &got), -EEXIST);
+	assert_int_equal(mt_tracedir_create_for(d, "p", 0, &f->err, &fd, &got), -EEXIST);
 	assert_int_equal(fd, -7);
 	assert_string_equal(got, "untouched");
 	snprintf(path, sizeof(path), "%s/p-1000.pftrace cannot be created: File exists", mt_tracedir_path(d));
@@ -651,7 +651,7 @@ static void test_file_in_the_way(void **state)
 	assert_int_equal(symlink(at(f, "made"), at(f, "b/executions/id/p-2.pftrace")), 0); /* dangling */
 	make_dir(f, "b/executions/id/p-3.pftrace", 0700);
 	assert_int_equal(mkfifo(at(f, "b/executions/id/p-4.pftrace"), 0600), 0); /* opening it would hang */
-	assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, &path), 0);
+	assert_int_equal(mt_tracedir_create_for(d, "p", 0, &f->err, &fd, &path), 0);
 	assert_string_equal(path, at(f, "b/executions/id/p-5.pftrace"));
 	assert_int_equal(write(fd, "new", 3), 3);
 	assert_text(f, "victim", "keep");
@@ -671,9 +671,9 @@ static void test_long_names(void **state)
 	assert_int_equal(open_dir(f, at(f, "b"), "id", &d), 0);
 	memset(name, 'n', 4096);
 	name[4096] = '\0';
-	assert_int_equal(mt_tracedir_create(d, name, &f->err, &fd, &a), 0);
+	assert_int_equal(mt_tracedir_create_for(d, name, 0, &f->err, &fd, &a), 0);
 	close(fd);
-	assert_int_equal(mt_tracedir_create(d, name, &f->err, &fd, &b), 0);
+	assert_int_equal(mt_tracedir_create_for(d, name, 0, &f->err, &fd, &b), 0);
 	close(fd);
 	assert_int_equal(strlen(strrchr(a, '/') + 1), 200 + strlen(".pftrace"));
 	assert_int_equal(strlen(strrchr(b, '/') + 1), 200 + strlen("-2.pftrace"));
@@ -988,7 +988,7 @@ static void test_exchange_after_open(void **state)
 	assert_int_equal(open_dir(f, at(f, "b"), "id", &d), 0);
 	assert_int_equal(rename(at(f, "b/executions"), at(f, "moved")), 0);
 	assert_int_equal(symlink(at(f, "elsewhere"), at(f, "b/executions")), 0);
-	assert_int_equal(mt_tracedir_create(d, "p", &f->err, &fd, NULL), 0);
+	assert_int_equal(mt_tracedir_create_for(d, "p", 0, &f->err, &fd, NULL), 0);
 	assert_int_equal(mt_tracedir_latest(d, &f->err), 0);
 	assert_int_equal(access(at(f, "moved/id/p.pftrace"), F_OK), 0);
 	assert_int_equal(access(at(f, "moved/latest"), F_OK), 0);
@@ -1122,7 +1122,8 @@ static bool open_deep(struct fixture *f, unsigned int i)
 	(void)i;
 	for (k = 0; k < 20; k++) {
 		snprintf(base, sizeof(base), "%s/%d/x/y", f->top, k);
-		if (open_dir(f, base, "id", &d) < 0 || mt_tracedir_create(d, "p", &f->err, &fd, NULL) < 0)
+		if (open_dir(f, base, "id", &d) < 0 ||
+		    mt_tracedir_create_for(d, "p", 0, &f->err, &fd, NULL) < 0)
 			return false;
 		close(fd);
 		mt_tracedir_close(d);
