@@ -412,12 +412,16 @@ static inline MT__NOSAN void montrace__probe(uintptr_t thunk, const uint64_t *w,
 	register uint64_t r9 __asm__("r9") = rest[2];
 	register uint64_t r10 __asm__("r10") = rest[4];
 
-	/* The compiler does not know of the call: step over what it may keep below the stack pointer. */
+	/*
+	 * The compiler does not know of the call: step over what it may keep below the stack pointer. Who unwinds
+	 * the stack must not need that pointer then: asking for the frame's address makes the compiler keep a frame
+	 * pointer in this function. (.cfi directives for the step would be wrong where it does so anyway.)
+	 */
 	__asm__ __volatile__("{addq $-128, %%rsp|add rsp, -128}\n"
 			     "{call *%[thunk]|call %[thunk]}\n"
 			     "{subq $-128, %%rsp|sub rsp, -128}"
 			     : "+D"(di), "+S"(si), "+d"(dx), "+c"(cx), "+a"(ax), "+r"(r8), "+r"(r9), "+r"(r10)
-			     : [thunk] "r"(thunk)
+			     : [thunk] "r"(thunk), "r"(__builtin_frame_address(0))
 			     : "memory", "cc", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
 			       "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 #else

@@ -3,11 +3,14 @@
 
 import math
 import os
+import re
+import shutil
 import signal
+import subprocess
 import time
 
 import lib
-from lib import Memory, Target, Tracer, annotations, check, dump, equal, example, need
+from lib import Memory, Skipped, Target, Tracer, annotations, check, dump, equal, example, need
 
 
 def trace(c, name):
@@ -272,6 +275,31 @@ def test_two_tracers(c):
         equal(tr.wait(), 0, "exit status")
         got = check(p)
         equal(got["instants"] + 2 * got["slices"], truth["hits"], "hits")
+
+
+def test_stack_in_probe(c):
+    """Who stops in a probe can walk the stack: gdb, by the tables of the compiler, optimised or not."""
+    if not shutil.which("gdb"):
+        raise Skipped("no gdb")
+    source = os.path.join(lib.HERE, "targets", "unwind.c")
+    exe = c.dir + "/unwind"
+    n = 0
+    for cc in filter(shutil.which, ("gcc", "clang")):
+        for flags in (["-O0"], ["-O1"], ["-O2"], ["-Os"], ["-O3", "-fomit-frame-pointer"], ["-O2", "-fno-omit-frame-pointer"]):
+            subprocess.check_call([cc, "-g", "-no-pie", "-I", os.path.join(lib.ROOT, "include"), source, "-o", exe] + flags)
+            notes = subprocess.run(["readelf", "-nW", exe], stdout=subprocess.PIPE).stdout.decode()
+            code, sem = re.search(r"Location: (0x[0-9a-f]+), Base: 0x[0-9a-f]+, Semaphore: (0x[0-9a-f]+)", notes).groups()
+            script = ["break *" + code, "break main", "run", "set *(unsigned short *)%s = 1" % sem, "continue", "bt"]
+            out = subprocess.run(["gdb", "-batch", "-nx"] + [w for s in script for w in ("-ex", s)] + [exe],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                 timeout=120).stdout.decode(errors="replace")
+            if "ptrace" in out and "not permitted" in out:
+                raise Skipped("gdb may not trace here")
+            frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([\w?]+)", out, re.M)
+            need(frames[-3:] == ["inner", "outer", "main"] and frames[0] == "??", "%s %r: %r" % (cc, flags, frames or out))
+            n += 1
+    need(n, "no compiler")
+    return "%d programs" % n
 
 
 def test_per_site_links(c):
