@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "features.h"
 #include "pftrace.h"
 #include "record_flight.h"
 #include "tracedir.h"
@@ -139,9 +140,10 @@ static int add_targets(struct record *r)
 	if (o->argv && !err)
 		err = mt_session_spawn(r->session, o->argv, &r->child, &se);
 	if (!err && o->hold) {
-		err = mt_session_hold(r->session);
+		err = mt_features_may_kill() ? mt_session_hold(r->session) : -EPERM;
 		if (err)
-			snprintf(se.text, sizeof(se.text), "--hold: %s", strerror(-err));
+			snprintf(se.text, sizeof(se.text), "--hold: %s",
+				 err == -EPERM ? "needs CAP_KILL, to let go whom it stops" : strerror(-err));
 	}
 	if (err)
 		return failed(r, &se, err);

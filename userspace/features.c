@@ -137,6 +137,25 @@ out:
 	return err;
 }
 
+/* The effective ones. False if that cannot be found out. */
+static bool capabilities(uint64_t *ret_have)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {{0}};
+
+	if (syscall(SYS_capget, &h, d))
+		return false;
+	*ret_have = d[0].effective | (uint64_t)d[1].effective << 32;
+	return true;
+}
+
+bool mt_features_may_kill(void)
+{
+	uint64_t have;
+
+	return capabilities(&have) && have >> 5 & 1; /* CAP_KILL */
+}
+
 bool mt_features_missing_caps(char *ret_names, size_t cap)
 {
 	static const struct {
@@ -149,16 +168,13 @@ bool mt_features_missing_caps(char *ret_names, size_t cap)
 		{40, true, "CAP_CHECKPOINT_RESTORE"},
 		{19, false, "CAP_SYS_PTRACE"},
 	};
-	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {{0}};
 	uint64_t have;
 	size_t n = 0, i;
 	bool missing = false;
 
 	ret_names[0] = 0;
-	if (syscall(SYS_capget, &h, d))
+	if (!capabilities(&have))
 		return false;
-	have = d[0].effective | (uint64_t)d[1].effective << 32;
 	for (i = 0; i < sizeof(need) / sizeof(need[0]); i++) {
 		if (have >> need[i].number & 1 || (need[i].admin_will_do && have >> 21 & 1))
 			continue;

@@ -39,6 +39,9 @@ int mt_features_probe(const struct bpf_program *trial, const volatile unsigned l
  */
 bool mt_features_missing_caps(char *ret_names, size_t cap);
 
+/* True if we may send signals to everybody's processes (CAP_KILL): who stops others must be able to let them go. */
+bool mt_features_may_kill(void);
+
 /* True if the kernel is locked down so that BPF programs may not read memory (needs securityfs to tell). */
 bool mt_features_lockdown(void);
 

@@ -44,6 +44,16 @@ def test_not_permitted(c):
     t.end()
 
 
+def test_hold_without_kill(c):
+    """--hold without CAP_KILL would stop processes that it cannot let go: it is refused."""
+    t = Target([c.targets["count"], "1", "10"])
+    p = subprocess.run(["setpriv", "--bounding-set", "-kill", "--inh-caps", "-all", lib.TOOL, "-p", str(t.pid), "--follow",
+                        "--hold", "-d", "1", "-o", c.dir + "/t.pftrace"], stderr=subprocess.PIPE)
+    equal(p.returncode, 1, "exit status")
+    one_error_line(p.stderr.decode(), "--hold", "CAP_KILL")
+    t.end()
+
+
 def test_thread_id_given(c):
     p = subprocess.Popen(["python3", "-c",
                           "import threading,time;t=threading.Thread(target=time.sleep,args=(5,));t.start();"
