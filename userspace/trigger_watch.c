@@ -184,17 +184,15 @@ static int watch_end(struct mt_sink *s, const struct mt_slice_end *e)
 static void fire_open(struct watcher *w, const struct timed *t, uint64_t now)
 {
 	struct mt_str name = {"", 0};
-	char safe[160] = "?", what[240];
+	char safe[160], where[200] = "", what[260];
 
 	if (t->cs)
 		name = (struct mt_str){t->cs->name, (uint32_t)strlen(t->cs->name)};
-	if (t->thread)
+	if (t->thread) { /* else it has a key */
 		mt_text_safe(safe, sizeof(safe), t->thread->name, strlen(t->thread->name));
-	if (t->thread)
-		snprintf(what, sizeof(what), "is open for %.3f ms on thread %u %s",
-			 (double)(now - t->begin) / 1e6, t->thread->tid, safe);
-	else
-		snprintf(what, sizeof(what), "is open for %.3f ms", (double)(now - t->begin) / 1e6);
+		snprintf(where, sizeof(where), " on thread %u %s", t->thread->tid, safe);
+	}
+	snprintf(what, sizeof(what), "is open for %.3f ms%s", (double)(now - t->begin) / 1e6, where);
 	fire(w, w->triggers[t->trigger], name, what, now);
 }
 

@@ -53,10 +53,10 @@ def accounted(objects, threads):
     last, lost = [], 0
     for no in range(threads):
         at, gap = None, 0
-        for o in sorted((o for o in rows[no] if o["type"] == "instant"), key=lambda o: o["ts"]):
-            if o["name"] == "events lost":
-                gap += o["args"]["count"]
-                lost += o["args"]["count"]
+        for o in sorted((o for o in rows[no] if o["type"] in ("instant", "loss")), key=lambda o: o["ts"]):
+            if o["type"] == "loss":
+                gap += o["count"]
+                lost += o["count"]
             elif o["name"] == "tick":
                 i = o["args"]["i"]
                 if at is not None:
@@ -241,6 +241,7 @@ def test_flight_trigger_lost(c):
     path = wait_snapshots(c, 1, 20)[0]
     got = check(path)
     need(got["lost"] > 100, "%r" % got)
+    need(accounted(dump(path), 2)[1] > 100, "no loss has a place")
     need([o for o in instants(path) if "trigger: lost > 100" in o["name"]], "no mark")
     t.say("stop")
     t.read()
@@ -326,6 +327,7 @@ def test_flight_memory(c):
             need(st["window"]["evicted"] > 100000, "the window did not fill: %r" % st)
         need(top <= mib + 32, "%s: %.1f MiB" % (window, top))
         need(st["window"]["bytes"] <= mib << 20, "%r" % st["window"])
+        need(top <= (st["window"]["memory"] + 2 * st["ring_bytes"] >> 20) + 8, "more than it says, %.1f MiB: %r" % (top, st))
         notes.append("%d MiB: %.1f MiB, %.0f events/s, %d lost" % (mib, top, st["events"] / seconds, st["lost"]))
         t.say("stop")
         t.read()
