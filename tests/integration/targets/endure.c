@@ -3,7 +3,8 @@
  * A program that knows what it did, also when it is dead: `endure FILE THREADS`. FILE is mapped and shared: for each
  * thread {events surely fired, hits surely fired}, 8 bytes each.
  * Prints `ready PID`, waits for a line; then the threads run at full rate: `outer`, open all the time, and in it again
- * and again `request`, `step`, event `tick`. Names and a counter are told once, at the start. Then lines:
+ * and again `request`, `step`, event `tick`. Names and a counter are told once, at the start, and none runs before
+ * all have told them: so also a buffer that holds next to nothing has room for them. Then lines:
  *   segv abort exit3   dies of it, in the main thread
  *   stop               ends the threads, prints hits=, waits for one more line, ends
  */
@@ -28,6 +29,7 @@ struct work {
 	pthread_t thread;
 	unsigned no;
 	struct truth *truth;
+	pthread_barrier_t *told;
 };
 
 static volatile int stop;
@@ -50,6 +52,7 @@ static void *run(void *arg)
 	montrace_thread_name(name);
 	MONTRACE_COUNTER("once", 40 + (int64_t)w->no);
 	MONTRACE_SCOPE("outer", MT_U64("no", w->no));
+	pthread_barrier_wait(w->told);
 	for (i = 0; !stop; i++) {
 		turn(w->truth, i);
 		w->truth->hits += 5;
@@ -72,6 +75,7 @@ int main(int argc, char **argv)
 {
 	static struct work works[THREADS_MAX];
 	volatile uintptr_t nowhere = 8;
+	pthread_barrier_t told;
 	unsigned n, i;
 	struct truth *truth;
 	uint64_t hits = 0;
@@ -89,8 +93,9 @@ int main(int argc, char **argv)
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
 	line(text, sizeof(text));
+	pthread_barrier_init(&told, NULL, n);
 	for (i = 0; i < n; i++) {
-		works[i] = (struct work){.no = i, .truth = &truth[i]};
+		works[i] = (struct work){.no = i, .truth = &truth[i], .told = &told};
 		pthread_create(&works[i].thread, NULL, run, &works[i]);
 	}
 	line(text, sizeof(text));
