@@ -24,7 +24,8 @@
  *      kernel tells it, each on its own.
  *  C4  A connection's memory goes in the loop only, after the events of this round; the handler is told
  *      gone() once for each request that it was given and did not finish.
- *  C5  Only our own socket is ever removed from the directory, or one of our name that nobody answers on.
+ *  C5  Only our own socket is ever removed from the directory, or one of a tracer's name that nobody
+ *      answers on: of our name, or older than some seconds.
  *
  * Not done here: what the requests mean (the handler does that), requests over a network.
  */
@@ -144,6 +145,8 @@ int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t
 		c->path = NULL;
 	if (rc == 0)
 		rc = ct_dir_open(dir, geteuid(), true, err, &c->dirfd);
+	if (rc == 0)
+		ct_dir_sweep(c->dirfd, time(NULL));
 	if (rc == 0)
 		rc = listen_at(c, err);
 	if (rc < 0) {

@@ -13,6 +13,7 @@
 
 #define MT_CONTROL_LINE_MAX 4096 /* bytes of a request with its newline */
 #define MT_CONTROL_TEXT_MAX 1024 /* bytes of a subject */
+#define MT_CONTROL_PATIENCE_S 10 /* for a tracer that is stopped, or has no time */
 #define MT_CONTROL_CONNS 32
 #define MT_CONTROL_FOLLOWERS 24 /* of these; the others are for those who leave again */
 #define MT_CONTROL_TAIL_DEFAULT 64
@@ -66,7 +67,7 @@ struct mt_control_err {
 
 /*
  * Makes the directory if need be and listens on <dir>/<pid>.sock. dir NULL: mt_control_dir of the effective
- * user. pid: the tracer's own. -EPERM if the directory is not ours alone to write, -EADDRINUSE if somebody
+ * user. pid: the tracer's own. Sockets that killed tracers left there are removed. -EPERM if the directory is not ours alone to write, -EADDRINUSE if somebody
  * listens there.
  */
 int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t pid,
@@ -141,15 +142,20 @@ int mt_control_list(const char *const *dirs, unsigned ndirs, struct mt_control_f
 
 /*
  * Connects. what: a path (has a '/'), a tracer's pid, or NULL: the only one there is. runtime_dir as above.
- * -ENOENT none, -EMLINK several (err lists them), -EACCES not ours, -ECONNREFUSED it is gone.
+ * -ENOENT none, -EMLINK several (err lists them), -EACCES not ours, -ECONNREFUSED it is gone, -ETIMEDOUT it takes no
+ * connection for MT_CONTROL_PATIENCE_S.
  */
 int mt_control_connect(const char *what, uid_t uid, const char *runtime_dir, struct mt_control_err *err,
 		       int *ret_fd);
-/* Sends the request; file >= 0 goes along (snapshot). */
+/*
+ * Sends the request; file >= 0 goes along (snapshot). The answer to all but a snapshot and a following tail, which may
+ * be long in coming, is waited for MT_CONTROL_PATIENCE_S from one part of it to the next.
+ */
 int mt_control_send(int fd, const struct mt_control_req *req, int file);
 /*
  * Copies the answer's lines to out until it ends. 0; -EREMOTEIO: the tracer refused, err says why; -EUSERS: it
- * has no place now, and nothing was copied; -EPIPE: it ended before its answer did; other -errno of reading or
+ * has no place now, and nothing was copied; -EPIPE: it ended before its answer did; -ETIMEDOUT: it says
+ * nothing more; other -errno of reading or
  * writing. After a send that failed with -EPIPE this tells why.
  */
 int mt_control_stream(int fd, int out, struct mt_control_err *err);

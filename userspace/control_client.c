@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "control_int.h"
+
+#define CT_SILENT "the tracer does not answer; is it stopped?"
 
 /* A socket's address holds 107 bytes of a path; a longer one goes by way of its directory, as bind does. */
 static int address(const char *path, struct sockaddr_un *ret_a, int *ret_dir)
@@ -36,9 +39,10 @@ static int address(const char *path, struct sockaddr_un *ret_a, int *ret_dir)
 	return -ENAMETOOLONG;
 }
 
-/* path has a '/'. */
+/* path has a '/'. connect() waits as long as a send may: unix(7). */
 static int connect_path(const char *path, struct mt_control_err *err, int *ret_fd)
 {
+	const struct timeval patience = {.tv_sec = MT_CONTROL_PATIENCE_S};
 	struct sockaddr_un a;
 	int fd, dir, rc;
 
@@ -48,9 +52,10 @@ static int connect_path(const char *path, struct mt_control_err *err, int *ret_f
 		return rc;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
-		rc = -errno;
-		ct_err(err, "%s: %s", path, strerror(-rc));
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
+	    connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
+		ct_err(err, "%s: %s", path, rc == -ETIMEDOUT ? CT_SILENT : strerror(-rc));
 		if (fd >= 0)
 			close(fd);
 	} else {
@@ -152,6 +157,8 @@ int mt_control_connect(const char *what, uid_t uid, const char *runtime_dir, str
 
 int mt_control_send(int fd, const struct mt_control_req *req, int file)
 {
+	const struct timeval patience = {
+		.tv_sec = req->follow || req->verb == MT_CONTROL_SNAPSHOT ? 0 : MT_CONTROL_PATIENCE_S};
 	char line[MT_CONTROL_LINE_MAX + 1],
 		control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
 	struct iovec iov = {.iov_base = line};
@@ -160,6 +167,8 @@ int mt_control_send(int fd, const struct mt_control_req *req, int file)
 
 	if (rc < 0)
 		return rc;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+		return -errno;
 	iov.iov_len = strlen(line);
 	if (file >= 0) {
 		struct cmsghdr *m;
@@ -265,6 +274,9 @@ int mt_control_stream(int fd, int out, struct mt_control_err *err)
 		if (n == 0 || (n < 0 && errno == ECONNRESET)) {
 			ct_err(err, "the tracer ended, or this side was too slow");
 			rc = -EPIPE;
+		} else if (n < 0 && errno == EAGAIN) {
+			ct_err(err, CT_SILENT);
+			rc = -ETIMEDOUT;
 		} else if (n < 0) {
 			rc = -errno;
 		} else {

@@ -21,6 +21,7 @@
 #include "control_int.h"
 
 #define MAX_FOUND 1024
+#define SWEEP_AGE_S 10 /* a socket that is bound is listened on within that */
 
 void ct_err(struct mt_control_err *err, const char *fmt, ...)
 {
@@ -167,6 +168,33 @@ static int scan(struct found *f, const char *dir)
 out:
 	closedir(d);
 	return rc;
+}
+
+void ct_dir_sweep(int dirfd, time_t now)
+{
+	struct dirent *e;
+	struct stat st;
+	uint32_t pid;
+	DIR *d;
+	int fd, conn, rc;
+
+	fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	while (d && (e = readdir(d))) {
+		if (!socket_name(e->d_name, &pid) ||
+		    fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode) ||
+		    st.st_mtime > now - SWEEP_AGE_S)
+			continue;
+		rc = ct_connect_at(dirfd, e->d_name, &conn);
+		if (rc == 0)
+			close(conn);
+		else if (rc == -ECONNREFUSED)
+			unlinkat(dirfd, e->d_name, 0);
+	}
+	if (d)
+		closedir(d);
 }
 
 static int order(const void *a, const void *b)

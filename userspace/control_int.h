@@ -13,6 +13,8 @@
 
 #include "control.h"
 
+#include <time.h>
+
 #define CT_BUSY "error too many connections"
 #define CT_REFUSED CT_BUSY "\n"
 
@@ -65,6 +67,8 @@ void ct_conn_timeout(struct mt_control_conn *c, uint64_t idle_ns);
 int ct_dir_open(const char *dir, uid_t uid, bool make, struct mt_control_err *err, int *ret_fd);
 /* Connects to name in dirfd. */
 int ct_connect_at(int dirfd, const char *name, int *ret_fd);
+/* Removes what killed tracers left: sockets of a tracer's name, some seconds old, on which nobody listens. */
+void ct_dir_sweep(int dirfd, time_t now);
 void ct_err(struct mt_control_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

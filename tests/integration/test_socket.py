@@ -196,6 +196,48 @@ def test_flight_socket_tracer_dies(c):
     t.end()
 
 
+def test_flight_socket_tracer_stopped(c):
+    """Whoever asks a tracer that is stopped gets one line after a while, also if its queue is full."""
+    t = subjects(c, "last_n")
+    tr = trace(c, t.pid)
+    asked = {}
+
+    def question(*args):
+        asked[args] = subprocess.Popen([lib.TOOL] + list(args) + ["--tracer", str(tr.p.pid)], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+
+    tr.p.send_signal(signal.SIGSTOP)
+    full = []
+    try:
+        start = time.monotonic()
+        question("status")
+        question("stacks")
+        question("tail")
+        time.sleep(0.5)  # these are in the queue, the next ones are not
+        with contextlib.suppress(BlockingIOError):
+            while len(full) < 1000:
+                full.append(socket.socket(socket.AF_UNIX))
+                full[-1].setblocking(False)
+                full[-1].connect(path_of(tr))
+        need(len(full) < 1000, "the queue is never full")
+        question("status", "--json")
+        question("snapshot")
+        for args, p in asked.items():
+            out, err = p.communicate(timeout=30)
+            equal((p.returncode, out), (1, b""), "%r: %r" % (args, err))
+            lib.one_error_line(err.decode(), "the tracer does not answer")
+            need(9 < time.monotonic() - start < 25, "%r: after %.1f s" % (args, time.monotonic() - start))
+    finally:
+        for s in full:
+            s.close()
+        tr.p.send_signal(signal.SIGCONT)
+    equal(status(tr)["lost"], 0, "lost, when it goes on")
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status")
+
+
 # ---- Who may ask --------------------------------------------------------------------------------------
 
 

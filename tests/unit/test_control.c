@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -807,6 +808,70 @@ static void tracers_are_found(void **state)
 	rig_close(&r);
 }
 
+/* Binds name in dir, as a tracer does; age: s. Returns the socket. */
+static int bind_in(const struct rig *r, const char *name, bool listens, int age)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - age}};
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/%.15s", r->dir, name);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(utimensat(AT_FDCWD, a.sun_path, times, 0), 0);
+	if (listens)
+		assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+/* What a killed tracer left goes with the next start; a living one, one just starting and what is not ours stay. */
+static void sockets_of_the_dead_go(void **state)
+{
+	const struct {
+		const char *name;
+		bool listens, open, stays;
+		int age;
+	} cases[] = {
+		{"11.sock", false, false, false, 20}, {"12.sock", false, true, false, 20},
+		{"13.sock", true, true, true, 20},    {"14.sock", false, true, true, 2},
+		{"15.sock", false, false, true, 2},   {"16.sock.old", false, false, true, 20},
+		{"017.sock", false, false, true, 20}, {"some.sock", false, false, true, 20},
+	};
+	struct mt_control_opts o;
+	struct mt_control_err err = {""};
+	struct mt_control *c;
+	struct rig r;
+	char path[256], file[256];
+	int fds[8];
+	unsigned i;
+
+	(void)state;
+	rig_open(&r);
+	for (i = 0; i < 8; i++) {
+		fds[i] = bind_in(&r, cases[i].name, cases[i].listens, cases[i].age);
+		if (!cases[i].open)
+			close(fds[i]);
+	}
+	snprintf(file, sizeof(file), "%s/18.sock", r.dir);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	snprintf(path, sizeof(path), "%s/19.sock", r.dir);
+	assert_int_equal(symlink("11.sock", path), 0);
+	o = options(&r);
+	assert_int_equal(mt_control_new(&o, r.dir, 123, &err, &c), 0);
+	mt_control_free(c);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(file), 0);
+	for (i = 0; i < 8; i++) {
+		snprintf(path, sizeof(path), "%s/%s", r.dir, cases[i].name);
+		if (cases[i].stays != (access(path, F_OK) == 0))
+			fail_msg("%s %s", cases[i].name, cases[i].stays ? "is gone" : "is there");
+		if (cases[i].open)
+			close(fds[i]);
+		unlink(path);
+	}
+	assert_int_equal(access(mt_control_path(r.c), F_OK), 0);
+	rig_close(&r);
+}
+
 /* Longer than a socket's address holds: the server binds there, and the client finds it. */
 static void long_directories(void **state)
 {
@@ -1333,6 +1398,7 @@ int main(void)
 		cmocka_unit_test(directories_are_checked),
 		cmocka_unit_test(directory_names),
 		cmocka_unit_test(tracers_are_found),
+		cmocka_unit_test(sockets_of_the_dead_go),
 		cmocka_unit_test(long_directories),
 		cmocka_unit_test(files_come_along),
 		cmocka_unit_test(stream_table),
