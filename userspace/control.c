@@ -127,7 +127,7 @@ int mt_control_new(const struct mt_control_opts *opts, const char *dir, uint32_t
 		   struct mt_control_err *err, struct mt_control **ret_control)
 {
 	char def[256];
-	struct mt_control *c;
+	struct mt_control *c = NULL;
 	int rc;
 
 	if (!dir) {

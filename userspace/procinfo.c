@@ -57,7 +57,7 @@ int mt_proc_openat(int dir, const char *name, int flags, int *ret_fd)
 int mt_proc_read(int dir, const char *name, char *buf, size_t cap, size_t *ret_len)
 {
 	size_t len = 0;
-	int fd, r = mt_proc_openat(dir, name, O_RDONLY, &fd);
+	int fd = -1, r = mt_proc_openat(dir, name, O_RDONLY, &fd);
 
 	if (r < 0)
 		return r;
@@ -83,7 +83,7 @@ int mt_proc_read(int dir, const char *name, char *buf, size_t cap, size_t *ret_l
 int mt_proc_stat(int dir, struct mt_proc_stat *ret_stat)
 {
 	char buf[2048];
-	size_t len;
+	size_t len = 0;
 	int r = mt_proc_read(dir, "stat", buf, sizeof(buf), &len);
 
 	return r < 0 ? r : mt_proc_stat_parse(buf, len, ret_stat);
@@ -128,7 +128,7 @@ int mt_proc_stat_parse(const char *buf, size_t len, struct mt_proc_stat *ret_sta
 int mt_proc_status(int dir, struct mt_proc_status *ret_status)
 {
 	char buf[8192];
-	size_t len;
+	size_t len = 0;
 	int r = mt_proc_read(dir, "status", buf, sizeof(buf), &len);
 
 	return r < 0 ? r : mt_proc_status_parse(buf, len, ret_status);

@@ -43,7 +43,7 @@ static void put(struct buf *b, const void *data, size_t len)
 		b->p = realloc(b->p, b->cap);
 		assert_non_null(b->p);
 	}
-	if (len)
+	if (data && len)
 		memcpy(b->p + b->len, data, len);
 	b->len += len;
 }
