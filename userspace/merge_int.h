@@ -27,7 +27,8 @@
 struct mg_buf {
 	unsigned char *p;
 	size_t len, cap;
-	int error; /* 0, -ENOMEM, -EFBIG */
+	int error;  /* 0, -ENOMEM, -EFBIG */
+	bool fixed; /* p is not from malloc: no more than cap (-EFBIG) */
 };
 
 /* A track of a file. */

@@ -17,7 +17,7 @@ bool mg_room(struct mg_buf *b, size_t n)
 		return false;
 	if (n <= b->cap - b->len)
 		return true;
-	if (n > BUF_MAX - b->len) {
+	if (b->fixed || n > BUF_MAX - b->len) {
 		b->error = -EFBIG;
 		return false;
 	}
@@ -114,7 +114,7 @@ void mg_close(struct mg_buf *b, size_t at)
 static int put_framed(struct merge *m, uint32_t field, struct mg_buf *b)
 {
 	unsigned char head_bytes[FRAME_MAX];
-	struct mg_buf head = {.p = head_bytes, .cap = sizeof(head_bytes)};
+	struct mg_buf head = {.p = head_bytes, .cap = sizeof(head_bytes), .fixed = true};
 	size_t inner = b->len;
 	int r;
 

@@ -18,6 +18,7 @@ struct tee {
 	struct mt_sink sink;
 	unsigned n;
 	struct mt_sink *to[MT_TEE_MAX];
+	struct row none; /* lent to a process that has none, for the time of one call */
 };
 
 /* What one call is about, and the rows of that. */
@@ -139,12 +140,14 @@ static int tee_lost(struct mt_sink *s, const struct mt_loss *l)
 }
 
 /* One that is between two files has no row, but its end and the ends of its spans are told (sink.h). */
-static bool parted_in(struct mt_process *p, struct row *none)
+static bool parted_in(struct mt_sink *s, struct mt_process *p)
 {
+	struct tee *tee = (struct tee *)s;
+
 	if (!p || p->sink_data)
 		return false;
-	*none = (struct row){{NULL}};
-	p->sink_data = none;
+	tee->none = (struct row){{NULL}};
+	p->sink_data = &tee->none;
 	return true;
 }
 
@@ -155,8 +158,7 @@ static int tee_gone_all(struct mt_sink *s, struct mt_process *p, struct mt_threa
 
 static int tee_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)
 {
-	struct row none;
-	bool parted = parted_in(p, &none);
+	bool parted = parted_in(s, p);
 	int rc = tee_gone_all(s, p, t, time);
 
 	if (t) {
@@ -186,8 +188,7 @@ static int tee_span_close_all(struct mt_sink *s, struct mt_process *p, uint64_t 
 
 static int tee_span_close(struct mt_sink *s, struct mt_process *p, uint64_t span, uint64_t time)
 {
-	struct row none;
-	bool parted = parted_in(p, &none);
+	bool parted = parted_in(s, p);
 	int rc = tee_span_close_all(s, p, span, time);
 
 	if (parted)

@@ -644,8 +644,8 @@ __asm__(".text\n.type leaf_with_red_zone, @function\n.hidden leaf_with_red_zone\
 #endif
 	"	.byte 0x48,0x89,0x74,0x24,0xf8\n" /* mov rsi, -8(rsp) */
 	"	.byte 0x48,0x89,0x74,0x24,0x80\n" /* mov rsi, -128(rsp) */
-	"1:	.byte 0x83,0x3f,0x00\n"           /* cmp dword (rdi), 0 */
-	"	je 1b\n"
+	"7:	.byte 0x83,0x3f,0x00\n"           /* cmp dword (rdi), 0 */
+	"	je 7b\n"                          /* in Intel syntax 1b is a number */
 	"	.byte 0x48,0x8b,0x44,0x24,0xf8\n" /* mov -8(rsp), rax */
 	"	.byte 0x48,0x03,0x44,0x24,0x80\n" /* add -128(rsp), rax */
 	"	ret\n"

@@ -127,7 +127,7 @@ static int open_dir(struct fixture *f, const char *base, const char *id, struct 
 static void assert_refused(struct fixture *f, const char *base, const char *id, int code, const char *message)
 {
 	struct mt_tracedir *d;
-	char text[600];
+	char text[700];
 
 	assert_int_equal(open_dir(f, base, id, &d), code);
 	assert_null(d);
