@@ -169,7 +169,7 @@ static void widen(void *ctx, struct mt_attach *a)
 	struct record *r = ctx;
 	struct mt_attach_file t;
 
-	mt_record_usdt_decide(r, a);
+	mt_record_usdt_decide(&r->usdt, a);
 	mt_attach_total(a, &t);
 	if (t.callsites == t.foreign) { /* those are always shown: whether to widen is for others to say */
 		mt_attach_on_first(a, widen, r);
@@ -194,7 +194,7 @@ static int decide_callsites(struct record *r)
 	if (err)
 		return err;
 	mt_attach_set_filter(a, r->filter);
-	mt_record_usdt_decide(r, a);
+	mt_record_usdt_decide(&r->usdt, a);
 	mt_attach_total(a, &t);
 	if (!t.callsites && only_pids(r) && r->usdt.automatic) {
 		mt_log_error(
@@ -358,7 +358,7 @@ static int record(struct record *r)
 	}
 	err = failed(r, &se, mt_session_open(&so, &r->session, &se));
 	if (!err)
-		err = mt_record_usdt(r);
+		err = mt_record_usdt_open(&r->usdt, r->o, r->log, mt_session_attach(r->session));
 	start = mt_record_clock_ns(CLOCK_MONOTONIC);
 	if (!err)
 		err = add_targets(r);
@@ -418,7 +418,7 @@ int mt_cmd_record(const struct mt_options *o, const struct mt_environment *env, 
 		r.sink->ops->free(r.sink);
 	mt_recorder_free(r.recorder);
 	mt_session_close(r.session);
-	mt_record_usdt_free(&r);
+	mt_record_usdt_free(&r.usdt);
 	mt_filter_free(r.filter);
 	return reap(&r, err);
 }

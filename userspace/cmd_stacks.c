@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * `stacks -p PID` without a tracer: attach, listen for a moment, tell what is open at its end. What was entered
- * before and not since is not known, and that is said.
+ * before and not since is not known, and that is said. A program without montrace probes is seen by its foreign ones,
+ * as record does it.
  */
 #include "cmd_control.h"
 
@@ -10,12 +11,14 @@
 #include <string.h>
 
 #include "record_flight.h"
+#include "record_usdt.h"
 #include "session.h"
 
 struct look {
 	const struct mt_options *o;
 	struct mt_log *log;
 	struct mt_sink *recordings;
+	struct mt_record_usdt usdt;
 	uint32_t stacks;
 	uint64_t events;
 };
@@ -41,6 +44,28 @@ static int at_end(void *ctx, struct mt_spans *spans, uint64_t now)
 	return err ? err : fflush(stdout) ? -EPIPE : 0;
 }
 
+/* Adds the process; says no if nothing would be armed. */
+static int add(struct look *l, struct mt_session *s, struct mt_session_err *ret_se)
+{
+	struct mt_attach *a = mt_session_attach(s);
+	struct mt_attach_file t;
+	int err;
+
+	err = mt_session_add(s, l->o->pids[0], ret_se);
+	if (err)
+		return err;
+	mt_record_usdt_decide(&l->usdt, a);
+	mt_attach_total(a, &t);
+	if (t.callsites || !l->usdt.automatic)
+		return 0;
+	snprintf(ret_se->text, sizeof(ret_se->text),
+		 "process %u has no montrace probes, and no others that a profile knows; `montrace-bpf list "
+		 "-p %u` "
+		 "shows what there is for --usdt",
+		 l->o->pids[0], l->o->pids[0]);
+	return -ENOENT;
+}
+
 static int look_at(struct look *l, struct mt_session *s, const struct mt_filter *filter)
 {
 	struct mt_run_opts ro = {
@@ -50,25 +75,17 @@ static int look_at(struct look *l, struct mt_session *s, const struct mt_filter 
 		.ctx = l,
 	};
 	struct mt_session_err se = {""};
-	struct mt_attach_file t;
 	enum mt_stop stop;
 	int err;
 
-	err = mt_session_add(s, l->o->pids[0], &se);
-	if (!err) {
-		mt_attach_total(mt_session_attach(s), &t);
-		if (!t.callsites)
-			err = snprintf(se.text, sizeof(se.text), "process %u has no montrace probes",
-				       l->o->pids[0]) < 0
-				      ? -EIO
-				      : -ENOENT;
-	}
+	err = add(l, s, &se);
 	if (!err)
 		err = mt_session_arm(s, filter, &se);
 	if (err) {
 		mt_log_error(l->log, "%s", se.text);
 		return err;
 	}
+	mt_record_usdt_tell(&l->usdt, mt_session_attach(s));
 	err = mt_session_run(s, &ro, &stop);
 	if (err && err != -EPIPE)
 		mt_log_error(l->log, "%s", strerror(-err));
@@ -104,12 +121,15 @@ int mt_stacks_attach(const struct mt_options *o, struct mt_log *log)
 	if (err)
 		mt_log_error(log, "%s", se.text);
 	else
+		err = mt_record_usdt_open(&l.usdt, o, log, mt_session_attach(s));
+	if (!err)
 		err = mt_recordings_new(&(struct mt_recordings_opts){0}, &l.recordings);
 	if (!err)
 		err = look_at(&l, s, filter);
 	if (l.recordings)
 		l.recordings->ops->free(l.recordings);
 	mt_session_close(s);
+	mt_record_usdt_free(&l.usdt);
 	mt_filter_free(filter);
 	return err ? 1 : 0;
 }

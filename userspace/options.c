@@ -315,6 +315,9 @@ static int check_question(struct mt_options *o, struct mt_options_err *err)
 	if (o->npids && (o->command != MT_CMD_STACKS || o->npids > 1))
 		return mt_options_bad(
 			err, "-p goes with stacks, and with one process; --tracer PID says which tracer");
+	if ((o->nusdt || o->nprofiles) && !o->npids)
+		return mt_options_bad(err, "%s says what to attach to: it goes with record and stacks -p",
+				      o->nusdt ? "--usdt" : "--profile");
 	if (o->subject && (o->command == MT_CMD_SNAPSHOT || o->command == MT_CMD_STATUS))
 		return mt_options_bad(err, "--subject is for tail and stacks");
 	if (o->output && o->command != MT_CMD_SNAPSHOT)

@@ -7,19 +7,10 @@
 
 #include "cmd_record.h"
 #include "filter.h"
+#include "record_usdt.h"
 #include "session.h"
 #include "tracedir.h"
 #include "tracefiles.h"
-#include "usdt_profile.h"
-
-/* What is wanted of foreign probes. */
-struct record_usdt {
-	struct mt_usdt_set own; /* of --usdt */
-	struct mt_usdt_profile **profiles;
-	uint32_t nprofiles;
-	struct mt_usdt_set all; /* own ones and those of the profiles; borrowed */
-	bool automatic;         /* nobody asked: profiles that know the program */
-};
 
 struct record {
 	const struct mt_options *o;
@@ -42,7 +33,7 @@ struct record {
 	uint32_t child; /* -- COMMAND; 0 = none */
 	enum mt_stop stop;
 	uint64_t attach_ns; /* reading the notes, deciding, arming; up to the start of run */
-	struct record_usdt usdt;
+	struct mt_record_usdt usdt;
 	/* for the progress line */
 	uint64_t last_events, last_time;
 };
@@ -53,14 +44,6 @@ struct mt_recorder;
 uint64_t mt_record_clock_ns(clockid_t id);
 void mt_record_clocks(void *ctx, struct mt_clocks *c);
 const char *mt_record_plural(uint64_t n); /* "" or "s" */
-
-/* record_usdt.c */
-/* Reads specs and profiles; hands them to the session's attach. What is wrong is said. */
-int mt_record_usdt(struct record *r);
-/* A program with montrace callsites is not traced by profiles that nobody asked for. */
-void mt_record_usdt_decide(struct record *r, struct mt_attach *a);
-void mt_record_usdt_tell(struct record *r);
-void mt_record_usdt_free(struct record *r);
 
 /* record_tell.c */
 void mt_record_tell_widened(struct record *r);

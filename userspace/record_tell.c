@@ -58,7 +58,7 @@ void mt_record_tell_attached(struct record *r)
 		mt_log_info(r->log,
 			    "flight recorder: the last %s are kept, nothing is written until a snapshot",
 			    mt_flight_spec_text(&r->o->flight_spec, spec));
-	mt_record_usdt_tell(r);
+	mt_record_usdt_tell(&r->usdt, mt_session_attach(r->session));
 	if (t.failed)
 		mt_log_warn(r->log, "%u callsite%s could not be armed (%s); -v lists them", t.failed,
 			    mt_record_plural(t.failed), strerror(-t.error));

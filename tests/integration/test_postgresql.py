@@ -2,6 +2,7 @@
 """The profile of PostgreSQL on a server of our own: what the trace says against the server's log and its own numbers."""
 
 import glob
+import json
 import os
 import pwd
 import re
@@ -389,3 +390,48 @@ def buffers(rows, s, db, rel, pages, log):
     need(flushed and all(0 <= a["block"] < 3 * pages and a["fork"] in (0, 1, 2) and a["database"] == db for a in flushed),
          "flushes: %r" % flushed[:2])
     need(any(o["name"] == "bytes written" and o["value"] % 8192 == 0 for o in rows), "bytes written")
+
+
+def stuck(c, s, p, pid, *args):
+    """`stacks -p PID` while the backend sleeps in a statement that came after it was attached: (stack, what was said)."""
+    look = subprocess.Popen([lib.TOOL, "stacks", "-p", str(pid), "-d", "2s", "--json"] + list(args), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    said = ""
+    while "USDT callsite" not in said:
+        line = look.stderr.readline().decode()
+        need(line, "it ended: " + said)
+        said += line
+    time.sleep(0.2)  # it is told right before the run begins
+    p.stdin.write(b"SELECT pg_sleep(600);\n")
+    p.stdin.flush()
+    out, err = look.communicate(timeout=20)
+    said += err.decode()
+    equal(look.returncode, 0, said)
+    s.sql("SELECT pg_cancel_backend(%d)" % pid)
+    found = [json.loads(l) for l in out.decode().splitlines()]
+    equal(len(found), 1, "stacks: %r" % found)
+    equal(found[0]["pid"], pid, "pid")
+    need(all(0 < f["open_ns"] < 2.5e9 for f in found[0]["stack"]), "ages: %r" % found)
+    return [f["name"] for f in found[0]["stack"]], said
+
+
+def test_postgresql_stacks(c):
+    """What a backend is stuck in, without a tracer and without any option: the profile knows."""
+    with Server() as s:
+        p = s.session()
+        pid = int(session_do(p, "SELECT pg_backend_pid();")[-1])
+        stack, said = stuck(c, s, p, pid)
+        equal(stack, ["execute", "transaction", "query"], said)
+        need("profile postgresql (it knows this program" in said, said)
+        session_do(p, "SELECT 1;")
+        stack, said = stuck(c, s, p, pid, "--profile", "postgresql")
+        equal(stack, ["execute", "transaction", "query"], said)
+        session_do(p, "SELECT 1;")
+        p.communicate(b"\\q\n", 30)
+    status, out, err = lib.run_tool(["stacks", "-p", str(os.getpid()), "--usdt", "span"])
+    equal((status, out), (1, ""), "a wrong spec")
+    lib.one_error_line(err, "--usdt: ")
+    for args in (["tail", "--usdt", "span a:b..a:c"], ["status", "--profile", "x"], ["stacks", "--profile", "x"]):
+        status, out, err = lib.run_tool(args)
+        equal((status, out), (2, ""), args)
+        lib.one_error_line(err, "it goes with record and stacks -p")
