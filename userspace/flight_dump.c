@@ -229,12 +229,7 @@ static void tell_open(struct dump *d, struct dthread *c, uint32_t base)
 		order[--i] = n - 1;
 	for (i = 0; i < depth; i++) {
 		const struct fl_open *o = &f->open[order[i]];
-		struct fl_head h = {.flags = o->flags,
-				    .cs = o->cs,
-				    .key = o->key,
-				    .span = o->span,
-				    .parent = o->parent,
-				    .flow = o->flow};
+		struct fl_head h = fl_open_head(o);
 		struct mt_unpack r = {.p = d->data, .end = d->data + o->len};
 
 		fl_open_data(f, o, d->data);

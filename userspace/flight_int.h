@@ -346,6 +346,8 @@ void fl_process_unref(struct flight *f, struct fl_process *p);
 void fl_open_pop(struct flight *f, struct fl_thread *t, uint64_t key);
 /* Puts data of o together; dst takes FL_SCRATCH. */
 void fl_open_data(const struct flight *f, const struct fl_open *o, uint8_t *dst);
+/* What the record of its begin said. */
+struct fl_head fl_open_head(const struct fl_open *o);
 
 /* ---- flight_counter.c ---- */
 

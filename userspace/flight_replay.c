@@ -77,12 +77,7 @@ void fl_replay_keyed_open(struct dump *d)
 
 		for (n = p->used && p->copy ? p->keyed_first : 0; n; n = f->open[n - 1].below) {
 			const struct fl_open *o = &f->open[n - 1];
-			struct fl_head h = {.flags = o->flags,
-					    .cs = o->cs,
-					    .key = o->key,
-					    .span = o->span,
-					    .parent = o->parent,
-					    .flow = o->flow};
+			struct fl_head h = fl_open_head(o);
 			struct mt_unpack r = {.p = d->data, .end = d->data + o->len};
 
 			fl_open_data(f, o, d->data);

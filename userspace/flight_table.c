@@ -213,6 +213,16 @@ void fl_open_data(const struct flight *f, const struct fl_open *o, uint8_t *dst)
 	}
 }
 
+struct fl_head fl_open_head(const struct fl_open *o)
+{
+	return (struct fl_head){.flags = o->flags,
+				.cs = o->cs,
+				.key = o->key,
+				.span = o->span,
+				.parent = o->parent,
+				.flow = o->flow};
+}
+
 /* ---- threads and processes ---- */
 
 static void process_free(struct flight *f, uint32_t i)

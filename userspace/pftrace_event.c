@@ -137,15 +137,20 @@ uint64_t mt_pf_flow(const struct pf *pf, uint64_t flow)
 	return v ? v : 1;
 }
 
-int mt_pf_op_begin(struct mt_sink *s, const struct mt_slice *sl)
+static struct payload payload_of(const struct mt_slice *sl)
 {
-	struct payload p = {
+	return (struct payload){
 		.flags = sl->flags,
 		.nvalues = sl->nvalues,
 		.values = sl->values,
 		.nextra = sl->nextra,
 		.extra = sl->extra,
 	};
+}
+
+int mt_pf_op_begin(struct mt_sink *s, const struct mt_slice *sl)
+{
+	struct payload p = payload_of(sl);
 	struct writing w = {.cs = sl->cs, .name = sl->name};
 	struct pf *pf = pf_of(s);
 	int r;
@@ -274,13 +279,7 @@ int mt_pf_op_end(struct mt_sink *s, const struct mt_slice_end *end)
 /* The lane's pool is named after the callsite: names made of fields would need one each. */
 int mt_pf_op_keyed_begin(struct mt_sink *s, const struct mt_slice *sl)
 {
-	struct payload p = {
-		.flags = sl->flags,
-		.nvalues = sl->nvalues,
-		.values = sl->values,
-		.nextra = sl->nextra,
-		.extra = sl->extra,
-	};
+	struct payload p = payload_of(sl);
 	struct writing w = {.cs = sl->cs, .name = sl->name};
 	struct pf *pf = pf_of(s);
 	struct pf_process *pp = mt_pf_process(pf, sl->process);
