@@ -415,6 +415,10 @@ static void put_end(struct check *c, const struct mt_slice_end *e)
 	    e->key, e->span, reasons[e->reason]);
 	if (e->exit_status)
 		put(c, " status=%u", e->exit_status);
+	if (e->in_doubt)
+		put(c, " doubt");
+	if (e->in_doubt && !mt_end_of_surroundings(e->reason))
+		fail(c, "end %s in doubt", reasons[e->reason]);
 	put_fields(c, NULL, NULL, 0, e->extra, e->nextra);
 }
 

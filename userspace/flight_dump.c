@@ -64,6 +64,7 @@ static void copy_thread(struct dump *d, struct fl_thread *t)
 				    .tid = t->tid,
 				    .start = t->start,
 				    .name = t->name};
+	c->losses = t->losses;
 	TELL(d, thread, &c->pub, d->from);
 }
 
@@ -98,6 +99,7 @@ static int make_copies(struct dump *d)
 		return -ENOMEM;
 	for (i = 0; i < f->max_processes; i++) {
 		f->processes[i].copy = f->processes[i].thread = 0;
+		f->processes[i].replayed = f->processes[i].losses;
 		if (f->processes[i].used && (f->processes[i].live || f->processes[i].refs))
 			copy_process(d, &f->processes[i]);
 	}
@@ -148,7 +150,7 @@ static int push(struct dump *d, struct dthread *c, const struct mt_slice *sl, bo
 	if (!rc)
 		rc = fl_replay_slice(d, sl, own, &c->stack[c->depth]);
 	if (!rc)
-		c->depth++;
+		c->stack[c->depth++].losses = c->losses;
 	return rc;
 }
 
@@ -202,6 +204,7 @@ static void tell_end(struct dump *d, struct dthread *c, uint64_t time, const str
 				 .span = o->span,
 				 .reason = tail->reason,
 				 .exit_status = tail->exit_status,
+				 .in_doubt = mt_end_of_surroundings(tail->reason) && o->losses != c->losses,
 				 .nextra = nextra,
 				 .extra = d->extra};
 
@@ -234,6 +237,8 @@ static void tell_open(struct dump *d, struct dthread *c, uint32_t base)
 
 		fl_open_data(f, o, d->data);
 		tell_begin(d, c, &h, o->time, &r, o->bare, true);
+		if (c->depth)
+			c->stack[c->depth - 1].losses = o->losses;
 	}
 	free(order);
 }
@@ -299,17 +304,18 @@ static void tell_lost(struct dump *d, struct dthread *c, struct fl_rec *rec)
 {
 	char cause[FL_CAUSE + 1];
 	struct mt_loss l = {.thread = c ? &c->pub : NULL, .time = rec->time, .cause = cause};
-	uint64_t n = fl_get(rec), gen = fl_get(rec);
-	struct fl_process *p = n ? &d->f->processes[n - 1] : NULL;
+	struct fl_loss kept;
 	struct mt_str text;
 
-	if (p && gen == p->gen && p->used && p->copy)
-		l.process = &d->processes[p->copy - 1];
+	fl_read_lost(d->f, fl_thread_at(d->f, rec), rec, &kept);
+	++*(kept.process ? &kept.process->replayed : &d->loose);
+	if (kept.process && kept.process->copy)
+		l.process = &d->processes[kept.process->copy - 1];
 	if (c) {
-		l.process = c->pub.process;
 		c->last = rec->time;
+		c->losses++;
 	}
-	l.count = fl_get(rec);
+	l.count = kept.count;
 	text = mt_unpack_text(&rec->body);
 	memcpy(cause, text.p, text.len);
 	cause[text.len] = '\0';
@@ -428,6 +434,7 @@ int mt_flight_dump(struct mt_sink *flight, struct mt_sink *into, const struct mt
 		return -ENOMEM;
 	fl_log_expire(f, now);
 	d->f = f;
+	d->loose = f->loose;
 	d->into = into;
 	d->now = now;
 	d->from = now;

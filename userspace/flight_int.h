@@ -57,6 +57,7 @@ struct fl_thread {
 	struct fl_link gone;
 	uint32_t base;    /* innermost slice that was open when the window began: index + 1 in open[] */
 	uint32_t missing; /* of those: that found no room */
+	uint64_t losses;  /* records of losses that have left the log */
 	bool used, live;
 	uint32_t copy; /* dump: number of its copy + 1 */
 	char name[FL_NAME];
@@ -67,6 +68,7 @@ struct fl_process {
 	uint32_t refs; /* threads in the table, records of spans with a key in the log, open ones of these */
 	uint32_t keyed_first, keyed_last; /* these, in order: index + 1 in open[] */
 	uint32_t missing;                 /* of them: that found no room */
+	uint64_t losses;                  /* of it and its threads: records of these that have left the log */
 	uint32_t pid, ppid, uid;
 	uint32_t exit_status;
 	uint64_t start;
@@ -77,6 +79,7 @@ struct fl_process {
 	uint32_t copy;
 	uint32_t counters; /* index + 1, chained by sibling */
 	uint32_t thread;   /* dump: one of its threads, index + 1 */
+	uint64_t replayed; /* dump: losses, and those in the log up to where it is */
 	char name[FL_PNAME], cmdline[FL_CMDLINE], execution_id[FL_PNAME];
 };
 
@@ -84,6 +87,7 @@ struct fl_process {
  */
 struct fl_open {
 	uint64_t time, key, span, parent, flow;
+	uint64_t losses; /* of its thread or process (and loose ones), when its begin left the log */
 	const struct mt_callsite *cs;
 	uint32_t
 		below; /* next outer one: index + 1; of a free slot: next free one; with a key: next newer one */
@@ -166,6 +170,7 @@ struct flight {
 	struct fl_counter *counters;
 	uint32_t *counter_buckets;
 	uint32_t free_counter; /* chained by hash_next */
+	uint64_t loose;        /* records of losses of nobody in the tables that have left the log */
 	uint64_t missing;      /* slices open when the window began that found no room */
 	struct fl_free free_threads, free_processes;
 	uint32_t free_open, free_block; /* chains, + 1 */
@@ -295,6 +300,13 @@ struct fl_tail {
 	uint64_t key;
 	uint32_t exit_status;
 };
+/* What LOST says before its cause. */
+struct fl_loss {
+	uint64_t count;
+	struct fl_process *process; /* its thread's, or its own; NULL: of nobody in the tables */
+};
+/* t: its thread, NULL: it has none, or that is forgotten. */
+void fl_read_lost(struct flight *f, const struct fl_thread *t, struct fl_rec *r, struct fl_loss *ret_loss);
 void fl_read_end(struct fl_rec *r, struct fl_delta *d, struct fl_tail *ret_tail);
 
 /* ---- flight_keyed.c ---- */

@@ -72,6 +72,7 @@ static void opened(struct flight *f, struct fl_process *p, const struct fl_head 
 	o->chain = *bucket(f, h->key);
 	*bucket(f, h->key) = n;
 	o->below = 0;
+	o->losses = p->losses + f->loose;
 	o->prev = p->keyed_last;
 	*(o->prev ? &f->open[o->prev - 1].below : &p->keyed_first) = n;
 	p->keyed_last = n;

@@ -103,6 +103,15 @@ void fl_read_end(struct fl_rec *r, struct fl_delta *d, struct fl_tail *ret_tail)
 	ret_tail->exit_status = (uint32_t)fl_get(r);
 }
 
+void fl_read_lost(struct flight *f, const struct fl_thread *t, struct fl_rec *r, struct fl_loss *ret_loss)
+{
+	uint64_t n = fl_get(r), gen = fl_get(r);
+	struct fl_process *p = t ? &f->processes[t->proc] : n ? &f->processes[n - 1] : NULL;
+
+	*ret_loss = (struct fl_loss){.process = p && (t || (p->used && p->gen == gen)) ? p : NULL,
+				     .count = fl_get(r)};
+}
+
 /* Looks at the oldest record, once for each. Only if there is one. */
 static inline void look(struct flight *f)
 {
@@ -115,6 +124,16 @@ static inline void look(struct flight *f)
 	o->end = f->head;
 	d.time = f->at_head.time;
 	next(f, &o->end, &d, &o->rec);
+}
+
+static void forget_loss(struct flight *f, struct fl_thread *t, struct fl_rec *rec)
+{
+	struct fl_loss l;
+
+	fl_read_lost(f, t, rec, &l);
+	if (t)
+		t->losses++;
+	++*(l.process ? &l.process->losses : &f->loose);
 }
 
 static void evict(struct flight *f, enum fl_limit why)
@@ -139,6 +158,8 @@ static void evict(struct flight *f, enum fl_limit why)
 	} else if (o->rec.kind == FL_END && t) {
 		fl_read_end(&o->rec, &f->at_head, &e);
 		fl_open_pop(f, t, e.key);
+	} else if (o->rec.kind == FL_LOST) {
+		forget_loss(f, t, &o->rec);
 	} else if (o->rec.kind == FL_COUNTER && t) {
 		fl_counter_keep(f, t, &o->rec);
 	}

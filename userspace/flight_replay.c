@@ -42,7 +42,8 @@ static void begin(struct dump *d, struct fl_process *p, const struct fl_head *h,
 		note(d, rc);
 		return;
 	}
-	k->process = sl.process;
+	k->process = p;
+	k->sl.losses = p->replayed + d->loose;
 	k->begin = time;
 	k->chain = *bucket(d, h->key);
 	*bucket(d, h->key) = ++d->nkeyed;
@@ -51,7 +52,8 @@ static void begin(struct dump *d, struct fl_process *p, const struct fl_head *h,
 
 static void end(struct dump *d, struct dkeyed *k, uint64_t time, const struct fl_tail *tail, uint32_t nextra)
 {
-	struct mt_slice_end e = {.process = k->process,
+	const bool lost = k->sl.losses != k->process->replayed + d->loose;
+	struct mt_slice_end e = {.process = &d->processes[k->process->copy - 1],
 				 .time = time,
 				 .cs = k->sl.cs,
 				 .name = k->sl.name,
@@ -59,6 +61,7 @@ static void end(struct dump *d, struct dkeyed *k, uint64_t time, const struct fl
 				 .span = k->sl.span,
 				 .reason = tail->reason,
 				 .exit_status = tail->exit_status,
+				 .in_doubt = lost && mt_end_of_surroundings(tail->reason),
 				 .nextra = nextra,
 				 .extra = d->extra};
 
@@ -82,6 +85,8 @@ void fl_replay_keyed_open(struct dump *d)
 
 			fl_open_data(f, o, d->data);
 			begin(d, p, &h, o->time, &r, o->bare, true);
+			if (d->nkeyed)
+				d->keyed[d->nkeyed - 1].sl.losses = o->losses;
 		}
 	}
 }

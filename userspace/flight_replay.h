@@ -13,11 +13,13 @@ struct dslice {
 	const struct mt_callsite *cs;
 	struct mt_str name;
 	char *owned;
+	uint64_t losses; /* of its thread, or of its process and nobody, when it began */
 };
 
 struct dthread {
 	struct mt_thread pub;
 	uint64_t last; /* time */
+	uint64_t losses;
 	struct dslice *stack;
 	uint32_t depth, cap;
 };
@@ -25,7 +27,7 @@ struct dthread {
 /* A span with a key: open in `into` as long as its key is not 0. */
 struct dkeyed {
 	struct dslice sl;
-	struct mt_process *process;
+	struct fl_process *process;
 	uint64_t begin;
 	uint32_t chain; /* next one of its bucket + 1 */
 };
@@ -35,6 +37,7 @@ struct dump {
 	struct mt_sink *into;
 	int err;
 	uint64_t from, now;
+	uint64_t loose; /* losses of nobody */
 	struct mt_process *processes;
 	struct dthread *threads;
 	uint32_t nprocesses, nthreads;

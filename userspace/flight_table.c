@@ -183,6 +183,7 @@ void fl_open_push(struct flight *f, struct fl_thread *t, const struct fl_head *h
 		return;
 	}
 	f->open[n - 1].below = t->base;
+	f->open[n - 1].losses = t->losses;
 	t->base = n;
 }
 

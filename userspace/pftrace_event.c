@@ -259,6 +259,8 @@ static int put_end(struct pf *pf, struct pf_thread *th, const struct mt_slice_en
 	why = end_text(end, buf, sizeof(buf));
 	if (why)
 		mt_pf_put_constant(&w, "end", why);
+	if (end->in_doubt)
+		mt_pf_put_constant(&w, "doubt", "hits were lost: it may have ended before");
 	mt_enc_u64(&w.e, 9, TYPE_END);
 	if (w.name_iid)
 		mt_enc_u64(&w.e, 10, w.name_iid);

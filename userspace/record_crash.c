@@ -114,7 +114,7 @@ static void add_open(struct watched *e, const struct mt_slice_end *end)
 		tl_safe(f, tl_cstr(end->cs->file));
 		fprintf(f, ":%u", end->cs->line);
 	}
-	fprintf(f, "\n");
+	fprintf(f, "%s\n", end->in_doubt ? "  (hits were lost since: it may be over)" : "");
 	if (fclose(f) || !(more = realloc(e->open, e->open_len + len + 1))) {
 		free(text);
 		return;

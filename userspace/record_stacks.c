@@ -9,6 +9,10 @@
 
 #include "timeline_text.h"
 
+/* Behind what was open when hits were lost. */
+#define TEXT_DOUBT "  (hits were lost since: it may be over)"
+#define JSON_DOUBT ",\"in_doubt\":true"
+
 struct stacks {
 	const struct mt_stacks_opts *o;
 	mt_line_cb line;
@@ -25,6 +29,7 @@ struct stacks {
 	struct age {
 		uint64_t span, since;
 		uint32_t tid;
+		bool in_doubt;
 	} * ages;
 	uint32_t nages, cap_ages;
 };
@@ -138,7 +143,7 @@ static int each_open(void *ctx, const struct mt_spans_open *o)
 		tl_json_string(s->f, o->name);
 		fprintf(s->f, ",\"span\":%" PRIu64 ",\"open_ns\":%" PRIu64, o->span, age(s, o->since));
 		json_callsite(s->f, o->cs);
-		fprintf(s->f, "}");
+		fprintf(s->f, "%s}", o->in_doubt ? JSON_DOUBT : "");
 		return 0;
 	}
 	if (begin_line(s))
@@ -148,6 +153,7 @@ static int each_open(void *ctx, const struct mt_spans_open *o)
 	fprintf(s->f, "  ");
 	put_age(s->f, age(s, o->since));
 	put_source(s->f, o->cs);
+	fprintf(s->f, "%s", o->in_doubt ? TEXT_DOUBT : "");
 	return end_line(s);
 }
 
@@ -189,7 +195,7 @@ static int each_keyed(void *ctx, const struct mt_spans_open *o)
 		tl_safe(s->f, o->name);
 		fprintf(s->f, "  ");
 		put_age(s->f, age(s, o->since));
-		fprintf(s->f, "  begun by thread %u", o->tid);
+		fprintf(s->f, "  begun by thread %u%s", o->tid, o->in_doubt ? TEXT_DOUBT : "");
 		return end_line(s);
 	}
 	fprintf(s->f, "%s{\"name\":", o->depth ? "," : "");
@@ -197,7 +203,7 @@ static int each_keyed(void *ctx, const struct mt_spans_open *o)
 	fprintf(s->f, ",\"span\":%" PRIu64 ",\"open_ns\":%" PRIu64 ",\"tid\":%u", o->span, age(s, o->since),
 		o->tid);
 	json_callsite(s->f, o->cs);
-	fprintf(s->f, "}");
+	fprintf(s->f, "%s}", o->in_doubt ? JSON_DOUBT : "");
 	if (o->depth + 1 < o->of && o->depth + 1 < KEYED_SHOWN)
 		return 0;
 	fprintf(s->f, "]}");
@@ -238,7 +244,7 @@ static int note_age(void *ctx, const struct mt_spans_open *o)
 		s->ages = v;
 		s->cap_ages = cap;
 	}
-	s->ages[s->nages++] = (struct age){o->span, o->since, o->thread->tid};
+	s->ages[s->nages++] = (struct age){o->span, o->since, o->thread->tid, o->in_doubt};
 	return 0;
 }
 
@@ -274,6 +280,8 @@ static void json_frame(struct stacks *s, const struct mt_recording_frame *fr, co
 	if (a)
 		fprintf(s->f, ",\"open_ns\":%" PRIu64 ",\"tid\":%u", age(s, a->since), a->tid);
 	json_callsite(s->f, fr->cs);
+	if (a && a->in_doubt)
+		fprintf(s->f, JSON_DOUBT);
 }
 
 static int json_stack(struct stacks *s, const struct mt_recording_frame *frames, uint32_t n)
@@ -311,6 +319,7 @@ static int text_frame(struct stacks *s, const struct mt_recording_frame *fr)
 	if (a)
 		fprintf(s->f, "  thread %u", a->tid);
 	put_source(s->f, fr->cs);
+	fprintf(s->f, "%s", a && a->in_doubt ? TEXT_DOUBT : "");
 	return end_line(s);
 }
 

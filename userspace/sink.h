@@ -103,6 +103,13 @@ enum mt_end_reason {
 	MT_END_FORGOTTEN, /* of a span with a key: too many were open, it was the oldest */
 };
 
+/* Nobody ended the slice: what it was in did. */
+static inline bool mt_end_of_surroundings(enum mt_end_reason reason)
+{
+	return reason == MT_END_THREAD || reason == MT_END_PROCESS || reason == MT_END_EXEC ||
+	       reason == MT_END_DETACH;
+}
+
 struct mt_slice_end {
 	struct mt_thread *thread;   /* NULL: keyed_end() */
 	struct mt_process *process; /* of keyed_end() only */
@@ -113,7 +120,8 @@ struct mt_slice_end {
 	uint64_t span;
 	enum mt_end_reason reason;
 	uint32_t exit_status; /* wait(2) status, for MT_END_PROCESS */
-	uint32_t nextra;      /* fields recorded while the slice was open, and the like */
+	bool in_doubt; /* with such a reason: hits were lost while it was open, its own end may be among these */
+	uint32_t nextra; /* fields recorded while the slice was open, and the like */
 	const struct mt_field *extra;
 };
 

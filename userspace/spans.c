@@ -80,6 +80,7 @@ void sp_lost(struct mt_spans *s, struct sp_thread *t, uint64_t count, uint64_t t
 		.thread = &t->pub, .process = t->pub.process, .time = time, .count = count, .cause = ""};
 
 	s->stats.lost += count;
+	t->proc->lost += count;
 	sp_tell_thread(s, t, time);
 	t->last_time = time;
 	if (s->sink->ops->lost)
@@ -166,7 +167,8 @@ static int each_of_thread(const struct sp_thread *t, int (*cb)(void *ctx, const 
 					  .span = sl->num,
 					  .parent = sl->parent,
 					  .since = sl->since,
-					  .depth = i};
+					  .depth = i,
+					  .in_doubt = i < t->suspect};
 
 		rc = cb(ctx, &o);
 		if (rc)

@@ -90,6 +90,7 @@ struct mt_spans_open {
 	uint64_t since; /* time of the span's first enter on this thread's stack */
 	uint32_t depth; /* 0 = outermost; of spans with a key: 0 = oldest of its process ... */
 	uint32_t of;    /* ... of so many */
+	bool in_doubt; /* hits were lost while it was open (of its thread; with a key: of its process): it may be over */
 };
 int mt_spans_each_open(const struct mt_spans *s, int (*cb)(void *ctx, const struct mt_spans_open *o),
 		       void *ctx);

@@ -152,6 +152,7 @@ struct sp_process {
 	struct sp_span *free_first, *free_last;
 	struct sp_sum *sums;
 	uint32_t nsums;
+	uint64_t lost;                             /* hits of its threads */
 	struct sp_map keyed;                       /* struct sp_keyed by id */
 	struct sp_keyed *keyed_first, *keyed_last; /* by begin */
 };

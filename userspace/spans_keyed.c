@@ -36,8 +36,15 @@ struct sp_keyed {
 	uint64_t key;   /* of the slice */
 	uint64_t since; /* of the span, whatever file the slice is in */
 	uint64_t last;  /* of the slice */
+	uint64_t lost;  /* hits of its process, when it began */
 	uint32_t tid;   /* that began it */
 };
+
+/* Hits that may be ends of what p has open: those without a thread are anybody's. */
+static uint64_t lost_of(const struct mt_spans *s, const struct sp_process *p)
+{
+	return p->lost + s->loose_lost;
+}
 
 static void tell_begin(struct mt_spans *s, struct sp_keyed *k, uint64_t time, uint32_t flags)
 {
@@ -72,6 +79,8 @@ static void tell_end(struct mt_spans *s, struct sp_keyed *k, uint64_t time, enum
 				   .span = k->sp.num,
 				   .reason = reason,
 				   .exit_status = status,
+				   .in_doubt = mt_end_of_surroundings(reason) &&
+					       k->lost != lost_of(s, k->sp.proc),
 				   .extra = extra};
 	uint32_t i;
 
@@ -181,6 +190,7 @@ void sp_keyed_begin(struct mt_spans *s, struct sp_thread *t, const struct mt_eve
 		return;
 	k->sp.cut = cut;
 	k->since = s->now;
+	k->lost = lost_of(s, p);
 	k->tid = t->pub.tid;
 	s->stats.spans++;
 	if (sp_span_fill(s, &k->sp, ev->cs, v, n) < 0) { /* no memory for its values: then without */
@@ -242,7 +252,8 @@ int mt_spans_each_keyed(const struct mt_spans *s, int (*cb)(void *ctx, const str
 						  .span = k->sp.num,
 						  .since = k->since,
 						  .depth = i++,
-						  .of = p->keyed.n};
+						  .of = p->keyed.n,
+						  .in_doubt = k->lost != lost_of(s, p)};
 
 			rc = cb(ctx, &o);
 		}

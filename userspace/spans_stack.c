@@ -188,6 +188,7 @@ void sp_emit_end(struct mt_spans *s, struct sp_thread *t, const struct sp_slice 
 	out.span = sl->num;
 	out.reason = reason;
 	out.exit_status = status;
+	out.in_doubt = mt_end_of_surroundings(reason) && (uint64_t)(sl - t->stack) < t->suspect;
 	out.nextra = 0;
 	out.extra = extra;
 	for (i = 0; sp && sp->gen != sl->gen && i < sp->nrecorded; i++)

@@ -153,6 +153,13 @@ def run_tool(args, env=None, timeout=60, prefix=(), **more):
     return p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
 
 
+def mount_namespaces():
+    """Skips the test where there can be none, as in a tree that is no mount of its own."""
+    p = subprocess.run(["unshare", "-m", "true"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if p.returncode:
+        raise Skipped("no mount namespaces: " + p.stdout.decode(errors="replace").strip())
+
+
 def check(path, *args):
     """Runs the independent checker; fails on any violation. Returns its counts."""
     p = subprocess.run([sys.executable, CHECK, path, "--json"] + list(args), stdout=subprocess.PIPE,

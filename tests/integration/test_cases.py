@@ -15,6 +15,11 @@ def cases_dir():
     return os.path.join(shared, "cases")
 
 
+def needs_mounts(case):
+    scenario = os.path.join(case, "scenario.sh")
+    return os.path.exists(scenario) and "unshare -m" in open(scenario).read()
+
+
 def test_cases(c):
     src = cases_dir()
     if not os.path.exists(os.path.join(src, "run.sh")):
@@ -26,8 +31,12 @@ def test_cases(c):
     shutil.copytree(src, work)
     shutil.copy(os.path.join(lib.HERE, "cases", "tracer-montrace.sh"), work)
     env = dict(os.environ, MT_TOOL=lib.TOOL)
-    failed, passed = [], 0
+    failed, passed, left_out = [], 0, []
+    mounts = subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
     for name in sorted(n for n in os.listdir(work) if re.match(r"\d", n)):
+        if not mounts and needs_mounts(os.path.join(work, name)):
+            left_out.append(name)
+            continue
         p = subprocess.run(["bash", "run.sh", name, "montrace"], cwd=work, env=env, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, timeout=180)
         out = p.stdout.decode(errors="replace")
@@ -35,4 +44,5 @@ def test_cases(c):
         if p.returncode:
             failed.append(out[-800:])
     need(not failed, "\n".join(failed))
-    return "%d cases" % passed
+    need(passed, "no case at all")
+    return "%d cases" % passed + ("".join("; no mount namespaces, so not " + n for n in left_out))

@@ -11,7 +11,7 @@ import time
 
 import lib
 from lib import Target, Tracer, check, dump, equal, need
-from test_flight import (HOW, ask, hidden, instants, memory, recorder, snapshots, status, tracer, wait_for, wait_snap,
+from test_flight import (HOW, ask, hidden, instants, memory, recorder, rows, snapshots, status, tracer, wait_for, wait_snap,
                          wait_snapshots)
 
 
@@ -234,19 +234,30 @@ def test_flight_trigger_forms(c):
 
 
 def test_flight_trigger_lost(c):
-    """A ring too small loses hits: the condition is met, and the loss is in the file."""
+    """A ring too small loses hits: the condition is met, the loss is in the file, and what may be over is marked."""
     t = Endure(c, 2)
-    tr = tracer(c, t.pid, "--ring", "4K", "--trigger", "lost > 100", "--after", "100ms", window="10s")
+    tr = tracer(c, t.pid, "--ring", "4K", "--trigger", "lost > 100", "--after", "100ms")
     t.go()
     path = wait_snapshots(c, 1, 20)[0]
     got = check(path)
     need(got["lost"] > 100, "%r" % got)
     need(accounted(dump(path), 2)[1] > 100, "no loss has a place")
     need([o for o in instants(path) if "trigger: lost > 100" in o["name"]], "no mark")
-    t.say("stop")
-    t.read()
-    t.end()
+    doubt = "hits were lost: it may have ended before"
+    outer = {o["args"]["no"]: o["args"] for o in dump(path) if o["type"] == "slice" and o["name"] == "outer"}
+    equal([a["end"] for a in outer.values()], ["detached"] * 2, "ends of `outer`")
+    lossy = {no for no, objects in by_thread(dump(path)).items() if any(o["type"] == "loss" for o in objects)}
+    equal({no for no, a in outer.items() if a.get("doubt") == doubt}, lossy, "threads with doubt")
+    frames = [f for r in rows(ask(tr, "stacks", "--json")) for f in r["stack"] if f["name"] == "outer"]
+    need(len(lossy) <= len([f for f in frames if f.get("in_doubt")]) <= 2, "`outer` in the stacks: %r" % frames)
+    said = "(hits were lost since: it may be over)"
+    marked = re.compile(r"^ +outer  .*%s$" % re.escape(said), re.M)
+    need(len(lossy) <= len(marked.findall(ask(tr, "stacks"))) <= 2, "`outer` as text")
+    t.p.kill()
+    t.p.wait(20)
     equal(tr.wait(), 0, "exit status: " + tr.text())
+    report = open(wait_report(wait_snapshots(c, 2)[1])).read()
+    need(lossy and len(lossy) <= len(marked.findall(report)) <= 2, "`outer` in " + report)
 
 
 def test_flight_trigger_hang(c):

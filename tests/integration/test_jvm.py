@@ -10,29 +10,29 @@ import subprocess
 import lib
 from lib import Skipped, Target, Tracer, check, dump, equal, need
 
+def probes():
+    """Skips the test if this JVM has none."""
+    if not shutil.which("java") or not shutil.which("javac"):
+        raise Skipped("no JDK (default-jdk-headless)")
+    said = subprocess.run(["java", "-XshowSettings:properties", "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    home = re.search(r"^ *java\.home = (.+)$", said.stdout.decode(), re.M)
+    need(home, "java does not say where it is: %r" % said.stdout[:500])
+    notes = subprocess.run(["readelf", "-nW", os.path.join(home[1], "lib", "server", "libjvm.so")], stdout=subprocess.PIPE)
+    if b"gc__begin" not in notes.stdout:
+        raise Skipped("this JVM is built without probes")
+
+
 ENV = {"MONTRACE_PROFILES": os.path.join(lib.ROOT, "profiles")}
 
 
 def java(c, kind, n, flags):
     """The program, compiled and waiting."""
-    if not shutil.which("java") or not shutil.which("javac"):
-        raise Skipped("no JDK (default-jdk-headless)")
+    probes()
     if not os.path.exists(os.path.join(c.dir, "Jvm.class")):
         subprocess.check_call(["javac", "-encoding", "UTF-8", "-d", c.dir,
                                os.path.join(lib.HERE, "targets", "Jvm.java")])
-    t = Target(["java", "-Xmx256m", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8"] + flags +
-               ["-cp", c.dir, "Jvm", kind, str(n)], env={"LC_ALL": "C.UTF-8"})
-    for line in open("/proc/%d/maps" % t.pid):
-        if line.rstrip().endswith("libjvm.so"):
-            notes = subprocess.run(["readelf", "-nW", line.split()[-1]], stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL).stdout
-            break
-    else:
-        notes = b""
-    if b"gc__begin" not in notes:
-        t.end()
-        raise Skipped("this JVM is built without probes")
-    return t
+    return Target(["java", "-Xmx256m", "-Xshare:auto", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8"] + flags +
+                  ["-cp", c.dir, "Jvm", kind, str(n)], env={"LC_ALL": "C.UTF-8"})
 
 
 def trace(c, t, name, args):

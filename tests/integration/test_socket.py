@@ -314,6 +314,7 @@ def test_flight_socket_modes_do_not_matter(c):
 @contextlib.contextmanager
 def own_run():
     """A mount namespace with an empty /run: the prefix of commands in it, and its /run as seen from here."""
+    lib.mount_namespaces()
     p = subprocess.Popen(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /run && echo ok && exec sleep 600"],
                          stdout=subprocess.PIPE)
     try:

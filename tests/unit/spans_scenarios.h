@@ -544,6 +544,63 @@ static const struct scenario scenarios[] = {
 		       "reordered=1\n",
 	},
 	{
+		.name = "gap_leaves_doubt",
+		.script = "begin a; begin b; skip 1; begin c; finish;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "begin 1/1 @20 b #2 span=2 parent=1\n"
+		       "lost 1/1 @30 n=1\n"
+		       "begin 1/1 @30 c #3 span=3 parent=2\n"
+		       "end 1/1 @40 c #3 span=3 detach\n"
+		       "end 1/1 @40 b #2 span=2 detach doubt\n"
+		       "end 1/1 @40 a #1 span=1 detach doubt\n"
+		       "gone 1/1\n"
+		       "gone 1 detach\n"
+		       "lost=1\n",
+	},
+	{
+		.name = "gap_leaves_doubt_at_death",
+		.script = "begin a; skip 1; end a; begin a; skip 1; begin b; begin c; skip 1; end b; texit; "
+			  "pexit 9;",
+		.log = "process 1 name=\n"
+		       "thread 1/1 name=\n"
+		       "begin 1/1 @10 a #1 span=1\n"
+		       "lost 1/1 @20 n=1\n"
+		       "end 1/1 @20 a #1 span=1 normal\n"
+		       "begin 1/1 @30 a #2 span=2\n"
+		       "lost 1/1 @40 n=1\n"
+		       "begin 1/1 @40 b #3 span=3 parent=2\n"
+		       "begin 1/1 @50 c #4 span=4 parent=3\n"
+		       "lost 1/1 @60 n=1\n"
+		       "end 1/1 @60 c #4 span=4 lost\n"
+		       "end 1/1 @60 b #3 span=3 normal\n"
+		       "end 1/1 @70 a #2 span=2 process status=9 doubt\n"
+		       "gone 1/1\n"
+		       "gone 1 process status=9\n"
+		       "lost=3\n"
+		       "lostends=1\n",
+	},
+	{
+		.name = "gap_leaves_doubt_of_keys",
+		.script = "new K 7 1; thread 1 2; event tick 1; skip 1; new K 8 2; thread 1 1; event tick 2; "
+			  "finish;",
+		.log = "process 1 name=\n"
+		       "kbegin 1 @10 K #1 span=1 n=1\n"
+		       "thread 1/2 name=\n"
+		       "instant 1/2 @20 tick i=1\n"
+		       "lost 1/2 @30 n=1\n"
+		       "kbegin 1 @30 K #2 span=2 n=2\n"
+		       "thread 1/1 name=\n"
+		       "instant 1/1 @40 tick i=2\n"
+		       "kend 1 @50 K #1 span=1 detach doubt\n"
+		       "kend 1 @50 K #2 span=2 detach\n"
+		       "gone 1/1\n"
+		       "gone 1/2\n"
+		       "gone 1 detach\n"
+		       "lost=1\n",
+	},
+	{
 		.name = "gap_before_does_not_matter",
 		.script = "begin a; skip 1; end a; begin a; begin b; end a; end b;",
 		.log = "process 1 name=\n"

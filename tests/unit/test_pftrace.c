@@ -1024,6 +1024,7 @@ static void test_end_reasons(void **state)
 					 .name = STR("x"),
 					 .reason = rows[i].reason,
 					 .exit_status = rows[i].status,
+					 .in_doubt = i % 3 == 1,
 					 .nextra = i % 2,
 					 .extra = &x};
 		const char *got;
@@ -1037,9 +1038,14 @@ static void test_end_reasons(void **state)
 			assert_string_equal(got, rows[i].want);
 		else
 			assert_null(got);
+		got = ann_text(f, at, "doubt");
+		if (i % 3 == 1)
+			assert_string_equal(got, "hits were lost: it may have ended before");
+		else
+			assert_null(got);
 		assert_int_equal(f->v[at]->track_event->type, 2);
 		assert_string_equal(name_of(f, at), "x");
-		assert_int_equal(f->v[at]->track_event->n_debug_annotations, (i > 0) + i % 2);
+		assert_int_equal(f->v[at]->track_event->n_debug_annotations, (i > 0) + i % 2 + (i % 3 == 1));
 		if (i % 2)
 			assert_int_equal(find_ann(f, at, "late")->int_value, -5);
 		assert_int_equal(f->v[at]->track_event->n_category_iids, 0);
