@@ -36,7 +36,7 @@ def load():
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--list", action="store_true")
-    ap.add_argument("--repeat", type=int, default=3)
+    ap.add_argument("--repeat", type=int, default=2)
     ap.add_argument("--long", action="store_true")
     ap.add_argument("names", nargs="*")
     a = ap.parse_args()
