@@ -14,8 +14,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("MT_BUILD", os.path.join(ROOT, "build"))
-TOOL = os.environ.get("MT_TOOL", os.path.join(BUILD, "montrace-bpf"))
+BUILD = os.path.abspath(os.environ.get("MT_BUILD", os.path.join(ROOT, "build")))
+TOOL = os.path.abspath(os.environ.get("MT_TOOL", os.path.join(BUILD, "montrace-bpf")))
 SANITIZED = bool(os.environ.get("MT_SANITIZED"))
 CHECK = os.path.join(ROOT, "tests", "check_trace.py")
 
