@@ -396,7 +396,7 @@ def buffers(rows, s, db, rel, pages, log):
 def stuck(c, s, p, pid, *args):
     """`stacks -p PID` while the backend sleeps in a statement that came after it was attached: (stack, what was said)."""
     look = subprocess.Popen([lib.TOOL, "stacks", "-p", str(pid), "-d", "2s", "--json"] + list(args), stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
+                            stderr=subprocess.PIPE, bufsize=0)  # a line is read, the rest left to communicate()
     said = ""
     while "USDT callsite" not in said:
         line = look.stderr.readline().decode()

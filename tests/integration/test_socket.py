@@ -319,7 +319,7 @@ def own_run():
                          stdout=subprocess.PIPE)
     try:
         need(p.stdout.readline() == b"ok\n", "no mount namespace")
-        yield ["nsenter", "-m", "-t", str(p.pid), "--"], "/proc/%d/root/run" % p.pid
+        yield ["nsenter", "-m", "-r", "-t", str(p.pid), "--"], "/proc/%d/root/run" % p.pid
     finally:
         p.kill()
         p.wait()
