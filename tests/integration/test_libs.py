@@ -128,6 +128,37 @@ LIBC = [
 ]
 
 
+def test_glibc_itself(c):
+    """The C library of this system, where it has its probes: counts and values."""
+    t = Target([c.targets["libc_user"]])
+    libc = [line.split()[-1] for line in open("/proc/%d/maps" % t.pid) if line.rstrip().endswith("/libc.so.6")][0]
+    if b"pthread_create" not in subprocess.run(["readelf", "-nW", libc], stdout=subprocess.PIPE).stdout:
+        t.p.kill()
+        t.p.wait()
+        raise Skipped("%s is built without probes" % libc)
+    path = os.path.join(c.dir, "t.pftrace")
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--profile", "glibc"], env=ENV)
+    t.go()
+    truth = t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    rows = rows_of(path)
+    values = {k: str(truth.pop(k)) for k in ("jump_from", "function", "cond")}
+    equal({k: len([o for o in rows if o["name"] == k]) for k in truth}, truth, "counts")
+
+    def of(name, field):
+        return [o["args"][field] for o in sorted(rows, key=lambda o: o["ts"]) if o["name"] == name]
+
+    equal(of("longjmp", "value"), list(range(3, 10)), "values of longjmp")
+    equal(set(of("longjmp", "buffer")), {values["jump_from"]}, "buffer of longjmp")
+    for name in ("pthread_create", "pthread_start"):
+        equal(of(name, "argument"), ["0x%x" % (40 + i) for i in range(5)], "arguments of " + name)
+        equal(set(of(name, "function")), {values["function"]}, "function of " + name)
+    equal(of("pthread_join", "thread"), of("pthread_start", "thread"), "threads")
+    equal(set(of("cond_signal", "cond")), {values["cond"]}, "condition")
+    equal((of("mallopt", "parameter"), of("mallopt", "value")), ([-1], [123456]), "mallopt")
+
+
 def test_glibc(c):
     """Each spec of the profile, with values; it is not used unless it is named."""
     with open(os.path.join(PROFILES, "glibc.profile")) as f:
