@@ -247,17 +247,18 @@ def test_flight_trigger_lost(c):
     outer = {o["args"]["no"]: o["args"] for o in dump(path) if o["type"] == "slice" and o["name"] == "outer"}
     equal([a["end"] for a in outer.values()], ["detached"] * 2, "ends of `outer`")
     lossy = {no for no, objects in by_thread(dump(path)).items() if any(o["type"] == "loss" for o in objects)}
-    equal({no for no, a in outer.items() if a.get("doubt") == doubt}, lossy, "threads with doubt")
+    doubted = {no for no, a in outer.items() if a.get("doubt") == doubt}
+    need(lossy and lossy <= doubted, "lost in the window: %r, in doubt: %r" % (lossy, doubted))  # or before the window
     frames = [f for r in rows(ask(tr, "stacks", "--json")) for f in r["stack"] if f["name"] == "outer"]
-    need(len(lossy) <= len([f for f in frames if f.get("in_doubt")]) <= 2, "`outer` in the stacks: %r" % frames)
+    need(len(doubted) <= len([f for f in frames if f.get("in_doubt")]) <= 2, "`outer` in the stacks: %r" % frames)
     said = "(hits were lost since: it may be over)"
     marked = re.compile(r"^ +outer  .*%s$" % re.escape(said), re.M)
-    need(len(lossy) <= len(marked.findall(ask(tr, "stacks"))) <= 2, "`outer` as text")
+    need(len(doubted) <= len(marked.findall(ask(tr, "stacks"))) <= 2, "`outer` as text")
     t.p.kill()
     t.p.wait(20)
     equal(tr.wait(), 0, "exit status: " + tr.text())
     report = open(wait_report(wait_snapshots(c, 2)[1])).read()
-    need(lossy and len(lossy) <= len(marked.findall(report)) <= 2, "`outer` in " + report)
+    need(len(doubted) <= len(marked.findall(report)) <= 2, "`outer` in " + report)
 
 
 def test_flight_trigger_hang(c):
