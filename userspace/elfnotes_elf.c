@@ -183,6 +183,17 @@ static void take_relro(struct mt_elf *e, const Elf64_Phdr *h)
 	e->relro_end = (h->p_vaddr + h->p_memsz) & -page;
 }
 
+/* A segment's bytes in pages of the file. What is behind p_filesz in the last one is the program's, zeroed at first. */
+static uint64_t mapped(const Elf64_Phdr *h, uint64_t left)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t rest = -(h->p_offset + h->p_filesz) & (page - 1), more = h->p_memsz - h->p_filesz;
+
+	if (h->p_filesz > left || h->p_memsz <= h->p_filesz || !h->p_filesz)
+		return h->p_filesz < left ? h->p_filesz : left;
+	return h->p_filesz + (more < rest ? more : rest);
+}
+
 /* Loads of the file, and its PT_NOTE segments as ranges if `notes` (those that no section has). */
 static void take_phdrs(struct mt_elf *e, const uint8_t *table, uint32_t n, size_t entsize, bool notes)
 {
@@ -205,6 +216,7 @@ static void take_phdrs(struct mt_elf *e, const uint8_t *table, uint32_t n, size_
 		e->loads[e->nloads++] = (struct mt_load){.vaddr = h.p_vaddr,
 							 .off = h.p_offset,
 							 .size = h.p_filesz < left ? h.p_filesz : left,
+							 .mapped = mapped(&h, left),
 							 .flags = h.p_flags};
 	}
 }
@@ -422,18 +434,29 @@ void mt_elf_close(struct mt_elf *e)
 	e->debug_link = NULL;
 }
 
-bool mt_elf_offset(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off)
+static bool find(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, bool mapped,
+		 uint64_t *ret_off)
 {
 	for (uint32_t i = 0; i < e->nloads; i++) {
 		const struct mt_load *l = &e->loads[i];
-		uint64_t at = addr - l->vaddr;
+		uint64_t at = addr - l->vaddr, size = mapped ? l->mapped : l->size;
 
-		if (addr < l->vaddr || at >= l->size || l->size - at < len || !(l->flags & flags))
+		if (addr < l->vaddr || at >= size || size - at < len || !(l->flags & flags))
 			continue;
 		*ret_off = l->off + at;
 		return true;
 	}
 	return false;
+}
+
+bool mt_elf_offset(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off)
+{
+	return find(e, addr, len, flags, false, ret_off);
+}
+
+bool mt_elf_mapped(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off)
+{
+	return find(e, addr, len, flags, true, ret_off);
 }
 
 bool mt_elf_sealed(const struct mt_elf *e, uint64_t addr)

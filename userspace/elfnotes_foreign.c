@@ -67,7 +67,7 @@ static bool semaphore(const struct mt_elf *e, const struct stap *s, uint64_t *re
 
 	*ret = 0;
 	return !s->sem ||
-	       (mt_elf_offset(e, addr, 2, PF_W, ret) && *ret && *ret % 2 == 0 && !mt_elf_sealed(e, addr));
+	       (mt_elf_mapped(e, addr, 2, PF_W, ret) && *ret && *ret % 2 == 0 && !mt_elf_sealed(e, addr));
 }
 
 /* A nop of exactly 5 bytes, in whatever form: prefixes, then 90, or 0f 1f with its operand. */

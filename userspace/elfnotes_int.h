@@ -38,7 +38,8 @@ int mt_src_peek(struct mt_src *s, uint64_t off, uint32_t len, void *dst);
 
 struct mt_load {
 	uint64_t vaddr, off, size; /* size: bytes that the file really has */
-	uint32_t flags;            /* PF_* */
+	uint64_t mapped; /* bytes that are mapped from the file: to the end of a page, if it is to be more */
+	uint32_t flags;  /* PF_* */
 };
 
 /* Bytes that hold notes. */
@@ -78,6 +79,12 @@ void mt_elf_close(struct mt_elf *e);
  * False if no segment has them in the file.
  */
 bool mt_elf_offset(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off);
+
+/*
+ * The same for what need not be in the file but in a page that is mapped from it: the beginning of .bss. The offset
+ * may be beyond the end of the file.
+ */
+bool mt_elf_mapped(const struct mt_elf *e, uint64_t addr, uint32_t len, uint32_t flags, uint64_t *ret_off);
 
 /* Is that address made read-only when the program starts (PT_GNU_RELRO)? */
 bool mt_elf_sealed(const struct mt_elf *e, uint64_t addr);

@@ -457,6 +457,47 @@ def kernel_at_least(*want):
     return tuple(int(x) for x in platform.release().split("-")[0].split(".")[:2]) >= want
 
 
+BSS = NOTE.replace("990b,0,0", "990b,0,sem_\" name \"") + """
+#include <stdio.h>
+#include <unistd.h>
+/* By assembly, so that it is known where they are: one at the beginning of .bss, in a page of the file, one far behind. */
+__asm__(".data\\n.balign 4096\\n.8byte 1\\n.bss\\n.balign 2\\nsem_near: .2byte 0\\n.space 65536\\nsem_far: .2byte 0\\n.text\\n");
+extern unsigned short sem_near, sem_far;
+static void line(void) { char c; while (read(0, &c, 1) == 1 && c != '\\n'); }
+int main(void)
+{
+    printf("ready %d\\n", (int)getpid());
+    fflush(stdout);
+    line();
+    if (*(volatile unsigned short *)&sem_near)
+        FIRE("near", "-4@$7", "r"(0));
+    if (*(volatile unsigned short *)&sem_far)
+        FIRE("far", "-4@$8", "r"(0));
+    printf("near=%d\\nfar=%d\\ndone\\n", sem_near, sem_far);
+    fflush(stdout);
+    line();
+    for (int i = 0; i < 500 && *(volatile unsigned short *)&sem_near; i++)
+        usleep(10000);
+    return sem_near + sem_far;
+}
+"""
+
+
+def test_foreign_bss_semaphore(c):
+    """A semaphore in .bss: raised where its page is one of the file, else named."""
+    path = c.dir + "/t.pftrace"
+    for name, flags in (("pie", ["-pie", "-fPIE"]), ("fixed", ["-no-pie"])):
+        t = Target([compile_(c, "bss-" + name, BSS, "cc", "-O2", *flags)])
+        tr = Tracer(["-v", "-p", str(t.pid), "-o", path, "--usdt", "k:*"])
+        t.go()
+        equal(t.read(), {"near": 1, "far": 0}, name + ": semaphores")
+        equal(tr.stop(), 0, "exit status: " + tr.text())
+        equal(t.end(), 0, name + ": semaphores at the end")
+        equal([(o["name"], values(o)) for o in dump(path) if o["type"] == "instant"], [("near", [7])], name + ": hits")
+        need("1 USDT note cannot be used" in tr.text(), name + ": " + tr.text())
+        os.unlink(path)
+
+
 def test_foreign_wide(c):
     """A library with probes in three processes, one of them traced: its events only, exactly, and its semaphore only."""
     x86_only()
