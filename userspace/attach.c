@@ -15,6 +15,9 @@
  *  A5  A callsite is armed whole (all its probes) or not at all: a begin without its end would lie.
  *  A6  Nothing is put on a 5-byte nop that is not vouched for, where the kernel would turn it into a call: that
  *      writes below the stack pointer, where a leaf function may keep its data.
+ *  A7  The kernel knows the memory that a link for one process is for by that process's first thread. Once that
+ *      thread has ended (pthread_exit in main), such a link reaches no mapping that comes; then it is for all
+ *      processes, of which the programs in the kernel let through those that are traced.
  *
  * Example: pid 7 maps /bin/app (3 callsites: scope, scope, event) and libx.so (none). scan reads both, keeps
  * app's descriptor; arm asks the filter (the event is filtered), numbers 4 probes, attaches one link with

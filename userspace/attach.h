@@ -84,6 +84,12 @@ int mt_attach_scan_library(struct mt_attach *a, const char *path, uint32_t pid);
    single sites are no error, they are in the report. */
 int mt_attach_arm(struct mt_attach *a, uint32_t pid);
 
+/*
+ * pid has mapped that file anew, once more perhaps. If its first thread has ended, a link for that process does not
+ * reach new mappings: the link goes, the next scan and arm make one that does.
+ */
+void mt_attach_remapped(struct mt_attach *a, uint32_t pid, const struct mt_attach_id *file);
+
 /* Takes away the probes of one process (it ended, or is to be traced no more). */
 void mt_attach_drop(struct mt_attach *a, uint32_t pid);
 

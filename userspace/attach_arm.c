@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include <bpf/libbpf.h>
+
+#include "procinfo.h"
 
 #define MAX_TRIES 10 /* of attaching when the error is not about the site */
 
@@ -177,6 +181,36 @@ static bool any_failed_now(const struct binary *b)
 	return false;
 }
 
+/*
+ * A7: has the process no first thread any more? The kernel finds the memory that a link is for through that thread.
+ */
+static bool headless(const struct mt_attach *a, uint32_t pid)
+{
+	bool is = false;
+	int dir;
+
+	if (mt_proc_pid(a->proc, pid, &dir))
+		return false;
+	is = mt_proc_headless(dir);
+	close(dir);
+	return is;
+}
+
+/* What is attached for single processes: a link for all would tell their hits a second time. */
+static void drop_file(struct mt_attach *a, const struct binary *b)
+{
+	uint32_t i = 0;
+
+	while (i < a->nattached) {
+		if (a->attached[i].binary == b) {
+			mt_attach_unlink(&a->attached[i]);
+			a->attached[i] = a->attached[--a->nattached];
+		} else {
+			i++;
+		}
+	}
+}
+
 /* Attaches a binary for a process (0 = all). A5: if a probe was refused, again without its callsite. */
 static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 {
@@ -187,6 +221,8 @@ static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 	err = mt_room(&a->attached, a->nattached, &a->cap_attached, sizeof(*a->attached));
 	if (err)
 		return err;
+	if (!pid)
+		drop_file(a, b);
 	for (round = 0; round < 3; round++) {
 		judge(a, b);
 		err = batch_make(a, b, &s);
@@ -200,6 +236,10 @@ static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 	}
 	if (!err)
 		err = mt_attach_foreign_arm(a, &at);
+	if (!err && pid && headless(a, pid)) { /* since we looked: the link may reach nothing */
+		mt_attach_unlink(&at);
+		return arm_binary(a, b, 0);
+	}
 	if (err)
 		mt_attach_unlink(&at);
 	else
@@ -207,9 +247,32 @@ static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 	return err;
 }
 
+void mt_attach_remapped(struct mt_attach *a, uint32_t pid, const struct mt_attach_id *file)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < a->nattached; i++) {
+		struct binary *b = a->attached[i].binary;
+
+		if (a->attached[i].pid != pid || b->inode != file->inode ||
+		    (b->dev_major << 20 | b->dev_minor) != file->dev)
+			continue;
+		if (!headless(a, pid))
+			return;
+		mt_attach_unlink(&a->attached[i]);
+		a->attached[i] = a->attached[--a->nattached];
+		for (k = 0; k < a->nmapped; k++)
+			if (a->mapped[k].binary == b && a->mapped[k].pid == pid) {
+				a->mapped[k] = a->mapped[--a->nmapped];
+				break;
+			}
+		return;
+	}
+}
+
 int mt_attach_arm(struct mt_attach *a, uint32_t pid)
 {
-	uint32_t to = a->opts.everybody || !a->opts.pid_filter ? 0 : pid, i, k;
+	uint32_t to = a->opts.everybody || !a->opts.pid_filter || headless(a, pid) ? 0 : pid, i, k;
 	void (*first)(void *ctx, struct mt_attach *a) = a->on_first;
 	int err = 0;
 
@@ -221,7 +284,8 @@ int mt_attach_arm(struct mt_attach *a, uint32_t pid)
 		if (a->mapped[i].pid != pid)
 			continue;
 		for (k = 0; k < a->nattached; k++)
-			if (a->attached[k].binary == a->mapped[i].binary && a->attached[k].pid == to)
+			if (a->attached[k].binary == a->mapped[i].binary &&
+			    (!a->attached[k].pid || a->attached[k].pid == pid))
 				break;
 		if (k == a->nattached)
 			err = arm_binary(a, a->mapped[i].binary, to);

@@ -65,7 +65,7 @@ static int list_pid(const struct listing *l, uint32_t pid)
 	if (!err)
 		err = mt_proc_pid(proc, pid, &dir);
 	if (!err)
-		err = mt_proc_files(dir, &files);
+		err = mt_proc_ended(dir) ? -ESRCH : mt_proc_files(dir, &files);
 	if (err) {
 		mt_log_error(l->log, "process %u: %s", pid,
 			     err == -ESRCH ? "does not exist" : strerror(-err));

@@ -214,18 +214,44 @@ int mt_proc_exe(int dir, char ret_path[PATH_MAX], bool *ret_deleted)
 	static const char gone[] = " (deleted)";
 	const size_t gone_len = sizeof(gone) - 1;
 	ssize_t n = readlinkat(dir, "exe", ret_path, PATH_MAX - 1);
+	int other, r = n < 0 ? -errno : 0;
 	struct stat st;
 	size_t len;
 
-	if (n < 0) {
-		if (errno == ENOENT && fstatat(dir, "stat", &st, 0) < 0)
-			return -ESRCH;
-		return -errno;
+	if (r == -ENOENT && !mt_proc_other_thread(dir, &other)) {
+		n = readlinkat(other, "exe", ret_path, PATH_MAX - 1);
+		r = n < 0 ? -errno : 0;
+		close(other);
 	}
+	if (r < 0)
+		return r == -ENOENT && fstatat(dir, "stat", &st, 0) < 0 ? -ESRCH : r;
 	len = (size_t)n;
 	*ret_deleted = len > gone_len && !memcmp(ret_path + len - gone_len, gone, gone_len);
 	ret_path[*ret_deleted ? len - gone_len : len] = '\0';
 	return 0;
+}
+
+int mt_proc_exe_stat(int dir, struct stat *ret_stat)
+{
+	int other, r = fstatat(dir, "exe", ret_stat, 0) < 0 ? -errno : 0;
+
+	if (r != -ENOENT || mt_proc_other_thread(dir, &other))
+		return r;
+	r = fstatat(other, "exe", ret_stat, 0) < 0 ? -errno : 0;
+	close(other);
+	return r;
+}
+
+/* A file that is empty for a thread that has ended. */
+static int read_of_memory(int dir, const char *name, char *buf, size_t cap, size_t *ret_len)
+{
+	int other, r = mt_proc_read(dir, name, buf, cap, ret_len);
+
+	if (r || *ret_len || mt_proc_other_thread(dir, &other))
+		return r;
+	r = mt_proc_read(other, name, buf, cap, ret_len);
+	close(other);
+	return r;
 }
 
 int mt_proc_cmdline(int dir, char *ret_text, size_t cap)
@@ -236,7 +262,7 @@ int mt_proc_cmdline(int dir, char *ret_text, size_t cap)
 
 	if (!raw)
 		return -ENOMEM;
-	r = mt_proc_read(dir, "cmdline", raw, cap, &len);
+	r = read_of_memory(dir, "cmdline", raw, cap, &len);
 	if (r == 0) {
 		while (len > 0 && (raw[len - 1] == '\0' || raw[len - 1] == ' '))
 			len--;
@@ -283,7 +309,7 @@ int mt_proc_environ(int dir, const char *name, char *ret_value, size_t cap)
 		buf = malloc(size);
 		if (!buf)
 			return -ENOMEM;
-		r = mt_proc_read(dir, "environ", buf, size, &len);
+		r = read_of_memory(dir, "environ", buf, size, &len);
 		if (r < 0 || len < size)
 			break;
 		size *= 2;
@@ -304,8 +330,10 @@ int mt_proc_info(int dir, struct mt_proc_info *ret_info)
 	bool deleted;
 	int r = mt_proc_stat(dir, &st);
 
+	if (r == 0 && (st.state == 'Z' || st.state == 'X') && !mt_proc_headless(dir))
+		r = -ESRCH;
 	if (r == 0)
-		r = st.state == 'Z' || st.state == 'X' ? -ESRCH : mt_proc_status(dir, &status);
+		r = mt_proc_status(dir, &status);
 	if (r == 0)
 		r = mt_proc_cmdline(dir, info.cmdline, sizeof(info.cmdline));
 	if (r < 0)

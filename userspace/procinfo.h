@@ -10,6 +10,10 @@
  * A process is named by a descriptor of its directory in /proc (mt_proc_pid): when it dies, that
  * descriptor says -ESRCH for ever, also if another process gets the number. `proc` and `dir` are
  * just directories, so tests can make up their own.
+ *
+ * A process whose first thread ended before the others (pthread_exit in main) lives on, but its directory knows
+ * nothing of its memory any more: no files, no executable, no environment. Those are then asked of one of the other
+ * threads, by all functions here.
  */
 #ifndef MT_PROCINFO_H
 #define MT_PROCINFO_H
@@ -18,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define MT_PROC_NAME_MAX 256   /* bytes of a process's or thread's name, with NUL */
 #define MT_PROC_FILES_MAX 8192 /* distinct mapped files looked at in a process */
@@ -38,6 +43,11 @@ int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid);
 
 /* Opens the directory of a process (or of a thread by its number). -ESRCH if there is none. */
 int mt_proc_pid(int proc, uint32_t pid, int *ret_dir);
+
+/* True if the first thread of a process has ended and others run on. */
+bool mt_proc_headless(int dir);
+/* True if a process has ended, and at most its number is left until somebody has waited for it. */
+bool mt_proc_ended(int dir);
 
 struct mt_proc_stat {
 	uint32_t pid;
@@ -80,6 +90,9 @@ bool mt_proc_start_same(uint64_t exact, uint64_t rounded, uint64_t tick_ns);
  */
 int mt_proc_exe(int dir, char ret_path[PATH_MAX], bool *ret_deleted);
 
+/* The same file's device and inode, as stat(2) tells them. */
+int mt_proc_exe_stat(int dir, struct stat *ret_stat);
+
 /* Arguments joined by spaces, made safe; cut at cap. Empty for kernel threads and zombies. */
 int mt_proc_cmdline(int dir, char *ret_text, size_t cap);
 
@@ -103,7 +116,7 @@ struct mt_proc_info {
 	char cmdline[4096];          /* safe text */
 };
 
-/* dir must be a process. -ESRCH also for a zombie. */
+/* dir must be a process. -ESRCH also for a zombie (one that has no threads left). */
 int mt_proc_info(int dir, struct mt_proc_info *ret_info);
 
 /* One line of /proc/PID/maps. */

@@ -125,3 +125,63 @@ int mt_proc_tgid(int proc, uint32_t tid, uint32_t *ret_tgid)
 	close(dir);
 	return r;
 }
+
+/* Has a thread memory still, and is it one of that process? */
+static bool runs(int dir, uint32_t pid)
+{
+	struct mt_proc_status status;
+	struct mt_proc_stat st;
+
+	return !mt_proc_stat(dir, &st) && st.state != 'Z' && st.state != 'X' &&
+	       !mt_proc_status(dir, &status) && status.tgid == pid;
+}
+
+/* By the thread's own directory beside the process's: that has everything, PID/task/TID has no map_files. */
+static int open_thread(int dir, uint32_t pid, uint32_t tid, int *ret_dir)
+{
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "../%" PRIu32, tid);
+	fd = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!runs(fd, pid)) {
+		close(fd);
+		return -ESRCH;
+	}
+	*ret_dir = fd;
+	return 0;
+}
+
+int mt_proc_other_thread(int dir, int *ret_dir)
+{
+	struct mt_proc_stat st;
+	uint32_t *tids;
+	size_t n, i;
+	int r;
+
+	if (mt_proc_stat(dir, &st) || st.state != 'Z' || list_numbers(dir, "task", &tids, &n))
+		return -ESRCH;
+	for (i = 0, r = -ESRCH; i < n && r; i++)
+		r = tids[i] == st.pid ? -ESRCH : open_thread(dir, st.pid, tids[i], ret_dir);
+	free(tids);
+	return r ? -ESRCH : 0;
+}
+
+bool mt_proc_headless(int dir)
+{
+	int other;
+
+	if (mt_proc_other_thread(dir, &other))
+		return false;
+	close(other);
+	return true;
+}
+
+bool mt_proc_ended(int dir)
+{
+	struct mt_proc_stat st;
+
+	return mt_proc_stat(dir, &st) || ((st.state == 'Z' || st.state == 'X') && !mt_proc_headless(dir));
+}

@@ -176,8 +176,12 @@ static int collect(void *arg, const struct mt_proc_map *m)
 int mt_proc_files(int dir, struct mt_proc_files *ret_files)
 {
 	struct mt_proc_files f = {0};
-	int r = each_map(dir, collect, &f);
+	int other, r = each_map(dir, collect, &f);
 
+	if (r == 0 && f.n == 0 && !mt_proc_other_thread(dir, &other)) {
+		r = each_map(other, collect, &f);
+		close(other);
+	}
 	if (r < 0)
 		mt_proc_files_free(&f);
 	else
@@ -268,7 +272,7 @@ static int open_in_root(int dir, const char *path)
 	return fd;
 }
 
-int mt_proc_open_file(int dir, const struct mt_proc_file *f, int *ret_fd)
+static int open_file(int dir, const struct mt_proc_file *f, int *ret_fd)
 {
 	char name[64];
 	int fd, r, first;
@@ -287,5 +291,16 @@ int mt_proc_open_file(int dir, const struct mt_proc_file *f, int *ret_fd)
 	r = fd < 0 ? -errno : accept_file(dir, f, false, fd, ret_fd);
 	if (r == -ENOENT)
 		r = -ESTALE;
+	return r;
+}
+
+int mt_proc_open_file(int dir, const struct mt_proc_file *f, int *ret_fd)
+{
+	int other, r;
+
+	if (mt_proc_other_thread(dir, &other))
+		return open_file(dir, f, ret_fd);
+	r = open_file(other, f, ret_fd);
+	close(other);
 	return r;
 }

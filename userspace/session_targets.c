@@ -139,6 +139,18 @@ static uint32_t by_file(const struct mt_session *s)
 	return MT_TARGET_ON | MT_TARGET_FOLLOW | (s->opts.follow ? 0 : MT_TARGET_FILE);
 }
 
+static bool ended(struct mt_session *s, uint32_t pid)
+{
+	bool is = true;
+	int dir;
+
+	if (!mt_proc_pid(s->proc, pid, &dir)) {
+		is = mt_proc_ended(dir);
+		close(dir);
+	}
+	return is;
+}
+
 int mt_session_add(struct mt_session *s, uint32_t pid, struct mt_session_err *err)
 {
 	uint32_t tgid;
@@ -151,7 +163,7 @@ int mt_session_add(struct mt_session *s, uint32_t pid, struct mt_session_err *er
 	if (!code && tgid == (uint32_t)getpid())
 		return mt_session_say(err, -EINVAL, "%u is montrace-bpf itself", pid);
 	if (!code)
-		code = add(s, pid, by_pid(s));
+		code = ended(s, pid) ? -ESRCH : add(s, pid, by_pid(s));
 	return code ? explain_pid(code, pid, err) : 0;
 }
 
@@ -165,7 +177,7 @@ static bool runs_file(struct mt_session *s, uint32_t pid, const struct stat *fil
 
 	if (mt_proc_pid(s->proc, pid, &dir))
 		return false;
-	if (!fstatat(dir, "exe", &st, 0))
+	if (!mt_proc_exe_stat(dir, &st))
 		same = st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 	close(dir);
 	return same;
@@ -464,12 +476,15 @@ int mt_session_spawn(struct mt_session *s, char **argv, uint32_t *ret_pid, struc
 
 /* ---- New code ------------------------------------------------------------------------------------- */
 
-static void mark(void *ctx, uint32_t pid)
+static void mark(void *ctx, uint32_t pid, uint32_t dev, uint64_t inode)
 {
-	struct target *t = mt_session_target(ctx, pid);
+	struct mt_session *s = ctx;
+	struct target *t = mt_session_target(s, pid);
 
-	if (t)
-		t->rescan = true;
+	if (!t)
+		return;
+	t->rescan = true;
+	mt_attach_remapped(s->attach, pid, &(struct mt_attach_id){inode, dev});
 }
 
 void mt_session_maps_changed(struct mt_session *s)

@@ -50,7 +50,7 @@ static int process_variable(const struct whose *w, const char *name, char *value
 			err = mt_proc_environ(dir, name, value, cap);
 			if (!err && !value[0])
 				err = -ENODATA;
-			if (err && (mt_proc_stat(dir, &st) || st.state == 'Z' || st.state == 'X'))
+			if (err && mt_proc_ended(dir))
 				err = -ESRCH; /* its memory goes before it does */
 		}
 		close(dir);

@@ -111,22 +111,28 @@ static void ring_copy(const struct mt_watch *w, const struct ring *r, uint64_t p
 	memcpy((char *)dst + first, data, n - first);
 }
 
-static bool ring_read(const struct mt_watch *w, struct ring *r, void (*cb)(void *ctx, uint32_t pid),
-		      void *ctx)
+/* Of PERF_RECORD_MMAP2, behind its header. */
+struct mapped {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint32_t major, minor;
+	uint64_t inode;
+};
+
+static bool ring_read(const struct mt_watch *w, struct ring *r, mt_watch_cb *cb, void *ctx)
 {
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), pos = r->page->data_tail;
 	struct perf_event_header h;
 	bool whole = true;
-	uint32_t pid;
+	struct mapped m;
 
 	while (head - pos >= sizeof(h)) {
 		ring_copy(w, r, pos, &h, sizeof(h));
 		if (h.size < sizeof(h) || h.size > head - pos)
 			break;
-		if ((h.type == PERF_RECORD_MMAP2 || h.type == PERF_RECORD_MMAP) &&
-		    h.size >= sizeof(h) + sizeof(pid)) {
-			ring_copy(w, r, pos + sizeof(h), &pid, sizeof(pid)); /* first member: u32 pid */
-			cb(ctx, pid);
+		if (h.type == PERF_RECORD_MMAP2 && h.size >= sizeof(h) + sizeof(m)) {
+			ring_copy(w, r, pos + sizeof(h), &m, sizeof(m));
+			cb(ctx, m.pid, m.major << 20 | m.minor, m.inode);
 		} else if (h.type == PERF_RECORD_LOST) {
 			whole = false;
 		}
@@ -136,7 +142,7 @@ static bool ring_read(const struct mt_watch *w, struct ring *r, void (*cb)(void 
 	return whole;
 }
 
-bool mt_watch_read(struct mt_watch *w, void (*cb)(void *ctx, uint32_t pid), void *ctx)
+bool mt_watch_read(struct mt_watch *w, mt_watch_cb *cb, void *ctx)
 {
 	bool whole = true;
 	int i;

@@ -20,10 +20,13 @@ void mt_watch_close(struct mt_watch *w); /* NULL is fine */
 int mt_watch_nfds(const struct mt_watch *w);
 int mt_watch_fd(const struct mt_watch *w, int i);
 
+/* The process that made a mapping, and of which file: device (major << 20 | minor) and inode as in its maps. */
+typedef void mt_watch_cb(void *ctx, uint32_t pid, uint32_t dev, uint64_t inode);
+
 /*
- * Calls cb for each mapping since the last call: the process that made it. cb may be called several times for
- * one process. Returns false if some were lost (then any process may have mapped anything).
+ * Calls cb for each mapping since the last call; it may be called several times for one process. Returns false if
+ * some were lost (then any process may have mapped anything).
  */
-bool mt_watch_read(struct mt_watch *w, void (*cb)(void *ctx, uint32_t pid), void *ctx);
+bool mt_watch_read(struct mt_watch *w, mt_watch_cb *cb, void *ctx);
 
 #endif

@@ -23,6 +23,16 @@ def test_no_such_pid(c):
     need(not os.path.exists(c.dir + "/t"), "a file was left behind")
 
 
+def test_pid_zombie(c):
+    """A process that has ended, and that nobody has waited for."""
+    p = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+    fails(["-p", str(p.pid), "-o", c.dir + "/t"], 1, "no process %d" % p.pid)
+    fails(["list", "-p", str(p.pid)], 1, "process %d: does not exist" % p.pid)
+    need(not os.path.exists(c.dir + "/t"), "a file was left behind")
+    p.wait()
+
+
 def test_pid_without_probes(c):
     t = Target([c.targets["plain"]])
     fails(["-p", str(t.pid), "-o", c.dir + "/t"], 1, "no montrace probes", "docs/probes.md")

@@ -636,6 +636,99 @@ def test_replaced_binary(c):
     equal(by_pid(files(c.dir + "/d")), {t.pid: [0, 1, 2]}, "ticks")
 
 
+HEADLESS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <montrace.h>
+#define FIRE(name, v) __asm__ volatile("990: nop\\n.pushsection .note.stapsdt,\\"\\",\\"note\\"\\n.balign 4\\n" \
+    ".4byte 992f-991f,994f-993f,3\\n991: .asciz \\"stapsdt\\"\\n992: .balign 4\\n993: .8byte 990b,0,0\\n" \
+    ".asciz \\"h\\"\\n.asciz \\"" name "\\"\\n.asciz \\"-4@%0\\"\\n994: .balign 4\\n.popsection\\n" : : "r"(v))
+#ifdef LIBRARY
+void late(int i) { FIRE("late", i); }
+#else
+static pthread_t first;
+static const char *library;
+static void line(void) { char c; while (read(0, &c, 1) == 1 && c != '\\n'); }
+static void ready(void) { printf("ready %d\\n", (int)getpid()); fflush(stdout); line(); }
+static void *other(void *early)
+{
+    pthread_join(first, NULL);
+    if (early)
+        ready();
+    for (int i = 0; i < 5; i++) {
+        FIRE("tick", i);
+        MONTRACE_EVENT(MONTRACE_INFO, "own", MT_I64("i", i));
+    }
+    for (int i = 0; i < 2; i++) { /* the file is mapped anew each time */
+        void *l = dlopen(library, RTLD_NOW);
+        void (*late)(int) = (void (*)(int))dlsym(l, "late");
+        usleep(400000);
+        late(10 + i);
+        dlclose(l);
+    }
+    printf("done\\n");
+    fflush(stdout);
+    line();
+    exit(0);
+}
+int main(int argc, char **argv)
+{
+    pthread_t t;
+    first = pthread_self();
+    library = argv[1];
+    if (argc == 2)
+        ready();
+    pthread_create(&t, NULL, other, argc > 2 ? "" : NULL);
+    pthread_exit(NULL);
+}
+#endif
+"""
+
+
+def test_first_thread_gone(c):
+    """The first thread has ended, before attaching or behind it; the others go on, map files, and are traced."""
+    exe, so = c.dir + "/headless", c.dir + "/late.so"
+    for flags in (["-o", exe], ["-DLIBRARY", "-shared", "-fPIC", "-o", so]):
+        subprocess.run(["cc", "-O2", "-g", "-w", "-x", "c", "-", "-I", os.path.join(lib.ROOT, "include"), "-lpthread",
+                        "-ldl"] + flags, input=HEADLESS.encode(), check=True)
+    runs = []
+    for early in ([], ["early"]):
+        for args in ([], ["--follow"], ["--library", so]) if early else ([], ["--library", so]):
+            runs.append((early, args))
+    at = []
+    for i, (early, args) in enumerate(runs): # all at once: they mostly wait
+        t = Target([exe, so] + early)
+        tr = Tracer(["-p", str(t.pid), "-o", "%s/%d.pftrace" % (c.dir, i), "--usdt", "h:*", "-v"] + args)
+        at.append((t, tr))
+    _, out, err = run_tool(["list", "-p", str(at[-1][0].pid)])
+    need("h:tick" in out, "list -p: %r %r" % (out, err))
+    for t, _ in at:
+        t.go()
+    for i, (t, tr) in enumerate(at):
+        t.read()
+        t.end()
+        equal(tr.wait(), 0, "exit status: " + tr.text())
+        got = {}
+        for o in dump("%s/%d.pftrace" % (c.dir, i)):
+            if o["type"] == "instant":
+                got.setdefault(o["name"], []).append(o["args"].get("i", o["args"].get("arg0")))
+        equal(got, {"tick": [0, 1, 2, 3, 4], "own": [0, 1, 2, 3, 4], "late": [10, 11]}, "%s: hits" % (runs[i],))
+    # By file, and with a name of the program's file.
+    t = Target([exe, so, "early"])
+    tr = Tracer(["--all", exe, "--directory", c.dir + "/d", "--usdt", "h:tick"])
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.stop(), 0, "exit status of --all: " + tr.text())
+    paths = files(c.dir + "/d")
+    need(len(paths) == 1 and "headless" in os.path.basename(paths[0]), "files: %s" % paths)
+    equal(len([o for o in dump(paths[0]) if o["type"] == "instant" and o["name"] == "tick"]), 5, "ticks under --all")
+
+
 MEMFD = """
 import os, sys
 fd = os.memfd_create("program")
