@@ -260,8 +260,12 @@ int mt_attach_scan(struct mt_attach *a, uint32_t pid, uint32_t *ret_new)
 		goto out;
 	for (i = 0; i < files.n && !err; i++) {
 		err = binary_get(a, dir, &files.v[i], &b);
-		if (!err && b && b->notes)
-			err = mapped_add(a, b, pid, &count);
+		if (err || !b || !b->notes)
+			continue;
+		b->writable |= files.v[i].writable;
+		if (files.v[i].copies > b->copies)
+			b->copies = files.v[i].copies;
+		err = mapped_add(a, b, pid, &count);
 	}
 	mt_proc_files_free(&files);
 	if (!err && ret_new)
@@ -378,6 +382,9 @@ static void file_of(const struct mt_attach *a, const struct binary *b, struct mt
 			break;
 		}
 	}
+	f->guarded = f->armed;
+	f->writable = b->writable;
+	f->copies = b->copies;
 	mt_attach_foreign_report(a, b, f);
 }
 

@@ -111,6 +111,10 @@ struct mt_attach_file {
 	bool nop5;                   /* probes sit on the 5-byte nops */
 	uint32_t foreign;       /* how many of callsites are foreign ones; they are not in notes->callsites */
 	uint32_t foreign_sites; /* their probes that are armed */
+	bool guarded;           /* armed ones have semaphores */
+	bool writable; /* a process has code of it mapped writable, or shared: the kernel puts no probes there */
+	uint32_t
+		copies; /* how often a process has it mapped, at most: semaphores are raised in one of them */
 };
 
 /* Calls cb for each file with callsites; non-zero stops and is returned. */

@@ -236,6 +236,9 @@ void mt_attach_foreign_report(const struct mt_attach *a, const struct binary *b,
 		r->failed += f->verdicts[i] == V_FAILED;
 	}
 	r->foreign_sites = f->armed_sites;
+	for (i = 0; i < f->found->nsites; i++)
+		r->guarded |= f->found->sites[i].probe->sem_offset &&
+			      f->verdicts[f->found->sites[i].callsite] == V_ARMED;
 	if (f->error)
 		r->error = f->error;
 }

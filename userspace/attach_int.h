@@ -27,6 +27,8 @@ struct binary {
 	uint32_t *numbers;         /* site number per probe, 0 = none yet */
 	bool *failed;
 	int error;
+	bool writable;           /* a process has code of it mapped so that no probes are put there */
+	uint32_t copies;         /* how often a process has it mapped, at most */
 	struct foreign *foreign; /* what the specs found in it; NULL: nothing */
 };
 

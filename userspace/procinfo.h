@@ -125,6 +125,7 @@ struct mt_proc_map {
 	uint32_t dev_major, dev_minor;
 	uint64_t inode; /* 0: no file behind it */
 	bool exec;
+	bool writable;       /* or shared with others who may write */
 	bool deleted;        /* the path ended in " (deleted)" (taken off) */
 	char path[PATH_MAX]; /* raw; "" if there is none or it is longer */
 };
@@ -141,7 +142,9 @@ struct mt_proc_file {
 	uint32_t dev_major, dev_minor; /* as in maps; some file systems tell stat(2) another one */
 	uint64_t inode;
 	bool deleted;
-	char *path; /* raw, never NULL, may be "" */
+	char *path;      /* raw, never NULL, may be "" */
+	bool writable;   /* one of its executable mappings is: the kernel puts no probes there */
+	uint32_t copies; /* how often the same part of it is mapped executable */
 };
 
 struct mt_proc_files {

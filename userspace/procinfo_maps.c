@@ -66,6 +66,7 @@ static bool parse_line(const char *p, const char *end, struct mt_proc_map *m)
 		return false;
 	p += 5;
 	m->exec = perms[2] == 'x';
+	m->writable = perms[1] == 'w' || perms[3] == 's';
 	if (!mt_proc_number(&p, end, 16, UINT64_MAX, &m->offset) || !skip_char(&p, end, ' ') ||
 	    !mt_proc_number(&p, end, 16, UINT32_MAX, &major) || !skip_char(&p, end, ':') ||
 	    !mt_proc_number(&p, end, 16, UINT32_MAX, &minor) || !skip_char(&p, end, ' ') ||
@@ -101,8 +102,11 @@ static int add_file(struct mt_proc_files *f, const struct mt_proc_map *m)
 	/* From the end: the mappings of one file are neighbours. */
 	for (i = f->n; i-- > 0;) {
 		v = &f->v[i];
-		if (v->inode == m->inode && v->dev_major == m->dev_major && v->dev_minor == m->dev_minor)
+		if (v->inode == m->inode && v->dev_major == m->dev_major && v->dev_minor == m->dev_minor) {
+			v->writable |= m->writable;
+			v->copies += v->offset == m->offset;
 			return 0;
+		}
 	}
 	if (f->n == MT_PROC_FILES_MAX) {
 		f->more = true;
@@ -122,6 +126,8 @@ static int add_file(struct mt_proc_files *f, const struct mt_proc_map *m)
 		.dev_major = m->dev_major,
 		.dev_minor = m->dev_minor,
 		.inode = m->inode,
+		.writable = m->writable,
+		.copies = 1,
 		.deleted = m->deleted,
 		.path = strdup(m->path),
 	};

@@ -15,6 +15,16 @@ static int tell_file(void *ctx, const struct mt_attach_file *f)
 		     "%s: %u of %u callsites armed%s, %u filtered by mode, %u by directives, %u failed%s%s",
 		     f->path, f->armed, f->callsites, f->nop5 ? " (5-byte nops)" : "", f->by_mode,
 		     f->by_directive, f->failed, f->failed ? ": " : "", f->failed ? strerror(-f->error) : "");
+	if (f->armed && f->writable)
+		mt_log_warn(r->log,
+			    "%s: code of it is mapped writable or shared; the kernel puts no probes there",
+			    f->path);
+	if (f->guarded && f->copies > 1)
+		mt_log_warn(r->log,
+			    "%s is mapped %u times in a process: the kernel raises semaphores in one of "
+			    "them; probes "
+			    "with semaphores are silent in the others",
+			    f->path, f->copies);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 import os
 import platform
 import shutil
+import struct
 import subprocess
 
 import lib
@@ -496,6 +497,83 @@ def test_foreign_bss_semaphore(c):
         equal([(o["name"], values(o)) for o in dump(path) if o["type"] == "instant"], [("near", [7])], name + ": hits")
         need("1 USDT note cannot be used" in tr.text(), name + ": " + tr.text())
         os.unlink(path)
+
+
+COPIES = NOTE.replace("990b,0,0", "990b,0,sem") + """
+__asm__(".data\\n.balign 2\\nsem: .2byte 0\\n.text\\n");
+extern unsigned short sem __attribute__((visibility("hidden")));
+void fire(int i)
+{
+    FIRE("always", "-4@%0", "r"(i));
+    if (*(volatile unsigned short *)&sem)
+        FIRE("guarded", "-4@%0", "r"(i));
+}
+"""
+COPIES_MAIN = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+static void line(void) { char c; while (read(0, &c, 1) == 1 && c != '\\n'); }
+int main(int argc, char **argv)
+{
+    void *a = dlopen(argv[1], RTLD_NOW), *b = dlmopen(LM_ID_NEWLM, argv[1], RTLD_NOW);
+    printf("ready %d\\n", (int)getpid());
+    fflush(stdout);
+    line();
+    ((void (*)(int))dlsym(a, "fire"))(1);
+    ((void (*)(int))dlsym(b, "fire"))(2);
+    printf("done\\n");
+    fflush(stdout);
+    line();
+}
+"""
+
+
+def test_foreign_copies(c):
+    """A library mapped twice: all of its probes; of those with a semaphore the kernel serves one copy, which is said."""
+    so, path = compile_(c, "copies.so", COPIES, "cc", "-O2", "-shared", "-fPIC"), c.dir + "/t.pftrace"
+    t = Target([compile_(c, "copies", COPIES_MAIN, "cc", "-ldl"), so])
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "k:always|guarded"])
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    rows = [(o["name"], values(o)) for o in dump(path) if o["type"] == "instant"]
+    equal([r for r in rows if r[0] == "always"], [("always", [1]), ("always", [2])], "hits")
+    equal(len(rows), 3, "hits of both: %r" % rows)
+    need("copies.so is mapped 2 times in a process" in tr.text(), tr.text())
+
+
+def test_foreign_writable_code(c):
+    """Code that is mapped writable gets no probes from the kernel; that is said, and nothing else happens."""
+    src = COPIES + COPIES_MAIN.replace("(int argc, char **argv)", "(void)").split("void *a")[0] + """
+    printf("ready %d\\n", (int)getpid());
+    fflush(stdout);
+    line();
+    fire(1);
+    printf("done\\n");
+    fflush(stdout);
+    line();
+}
+"""
+    exe, path = compile_(c, "writable", src, "cc", "-O2"), c.dir + "/t.pftrace"
+    d = bytearray(open(exe, "rb").read())
+    at, n = struct.unpack_from("<Q", d, 32)[0], struct.unpack_from("<H", d, 56)[0]
+    for i in range(n): # PT_LOAD with PF_X: PF_W too
+        kind, flags = struct.unpack_from("<II", d, at + 56 * i)
+        if kind == 1 and flags & 1:
+            struct.pack_into("<I", d, at + 56 * i + 4, flags | 2)
+    with open(exe, "wb") as f:
+        f.write(d)
+    t = Target([exe])
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "k:always"])
+    t.go()
+    t.read()
+    t.end()
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    equal([o for o in dump(path) if o["type"] == "instant"], [], "hits")
+    need("/writable: code of it is mapped writable or shared" in tr.text(), tr.text())
 
 
 def test_foreign_wide(c):

@@ -457,18 +457,19 @@ static void test_files_distinct(void **state)
 				   "2000-3000 r-xp 1000 8:1 1 /a\n"
 				   "3000-4000 r-xp 2000 8:1 1 /a\n"
 				   "4000-5000 r-xp 0 8:2 1 /b (deleted)\n"
-				   "5000-6000 r-xp 0 9:1 1 /c\n"
+				   "5000-6000 r-xs 0 9:1 1 /c\n"
 				   "6000-7000 r-xp 0 8:1 2 /d\n"
 				   "7000-8000 r-xp 5000 8:1 1 /again\n"
+				   "7800-8000 rwxp 1000 8:1 1 /again\n"
 				   "8000-9000 r-xp 0 0:0 0 [vdso]\n"
 				   "junk\n"
 				   "9000-a000 rw-p 0 8:1 3 /data\n"
 				   "a000-b000 r-xp 0 8:1 4 /cut off";
 	static const struct mt_proc_file want[] = {
-		{0x2000, 0x3000, 0x1000, 8, 1, 1, false, (char *)"/a"},
-		{0x4000, 0x5000, 0, 8, 2, 1, true, (char *)"/b"},
-		{0x5000, 0x6000, 0, 9, 1, 1, false, (char *)"/c"},
-		{0x6000, 0x7000, 0, 8, 1, 2, false, (char *)"/d"},
+		{0x2000, 0x3000, 0x1000, 8, 1, 1, false, (char *)"/a", true, 2},
+		{0x4000, 0x5000, 0, 8, 2, 1, true, (char *)"/b", false, 1},
+		{0x5000, 0x6000, 0, 9, 1, 1, false, (char *)"/c", true, 1},
+		{0x6000, 0x7000, 0, 8, 1, 2, false, (char *)"/d", false, 1},
 	};
 	struct fake *f = *state;
 	struct mt_proc_files files;
@@ -486,6 +487,8 @@ static void test_files_distinct(void **state)
 		assert_int_equal(files.v[i].dev_minor, want[i].dev_minor);
 		assert_int_equal(files.v[i].inode, want[i].inode);
 		assert_int_equal(files.v[i].deleted, want[i].deleted);
+		assert_int_equal(files.v[i].writable, want[i].writable);
+		assert_int_equal(files.v[i].copies, want[i].copies);
 		assert_string_equal(files.v[i].path, want[i].path);
 	}
 	mt_proc_files_free(&files);
