@@ -130,7 +130,9 @@ static const struct {
 	{"montrace-bpf.unpaired.lost_ends", "spans closed because their end was lost", "lost_ends"},
 	{"montrace-bpf.unpaired.begun_again", "spans ended because their key began again", "begun_again"},
 	{"montrace-bpf.unpaired.too_many_open", "spans ended because too many were open", "too_many_open"},
+	{"montrace-bpf.unpaired.too_deep", "spans nested too deep, not in the trace", "too_deep"},
 };
+#define UNPAIRED (sizeof(unpaired) / sizeof(unpaired[0]))
 
 static int64_t attribute(const struct mt_timeline *tl, const char *key)
 {
@@ -149,7 +151,7 @@ static void text_unpaired(FILE *out, const struct mt_timeline *tl)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < UNPAIRED; i++) {
 		int64_t n = attribute(tl, unpaired[i].key);
 
 		if (n)
@@ -237,7 +239,7 @@ static void json_trace(FILE *out, const struct summary *s)
 		",\"lost\":%" PRIu64 ",\"kernel_lost\":%" PRIu64 ",\"writer_lost\":%" PRIu64
 		",\"packet_gaps\":%" PRIu64,
 		tl->lost, tl->kernel_lost, tl->writer_lost, tl->packet_gaps);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < UNPAIRED; i++)
 		fprintf(out, ",\"%s\":%" PRId64, unpaired[i].json, attribute(tl, unpaired[i].key));
 	fputs("}\n", out);
 }

@@ -101,6 +101,7 @@ static void add_unpaired(struct mt_unpaired *to, const struct mt_unpaired *u)
 	to->lost_ends += u->lost_ends;
 	to->again += u->again;
 	to->forgotten += u->forgotten;
+	to->too_deep += u->too_deep;
 }
 
 static int op_gone(struct mt_sink *s, struct mt_process *p, struct mt_thread *t, uint64_t time)

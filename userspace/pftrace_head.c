@@ -185,11 +185,12 @@ static int put_unpaired(struct pf *pf)
 		{"montrace-bpf.unpaired.lost_ends", pf->unpaired.lost_ends},
 		{"montrace-bpf.unpaired.begun_again", pf->unpaired.again},
 		{"montrace-bpf.unpaired.too_many_open", pf->unpaired.forgotten},
+		{"montrace-bpf.unpaired.too_deep", pf->unpaired.too_deep},
 	};
-	attribute_t attr[4], *attrs[4];
+	attribute_t attr[5], *attrs[5];
 	size_t n = 0;
 
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 5; i++) {
 		if (!all[i].n)
 			continue;
 		attr[n] = (attribute_t)PERFETTO__PROTOS__TRACE_ATTRIBUTES__ATTRIBUTE__INIT;

@@ -210,9 +210,9 @@ static void status_json(FILE *f, const struct mt_recorder *m, const struct statu
 		sp ? sp->events : 0, m->rate, sp ? sp->spans : 0, st->lost);
 	fprintf(f,
 		",\"unpaired\":{\"stray_ends\":%" PRIu64 ",\"lost_ends\":%" PRIu64 ",\"begun_again\":%" PRIu64
-		",\"too_many_open\":%" PRIu64 "}",
+		",\"too_many_open\":%" PRIu64 ",\"too_deep\":%" PRIu64 "}",
 		sp ? sp->stray_exits : 0, sp ? sp->lost_ends : 0, sp ? sp->keyed_again : 0,
-		sp ? sp->keyed_forgotten : 0);
+		sp ? sp->keyed_forgotten : 0, sp ? sp->too_deep : 0);
 	if (m->flight)
 		json_window(f, m, st);
 	fprintf(f,
@@ -268,9 +268,9 @@ static void status_text(FILE *f, const struct mt_recorder *m, const struct statu
 	fprintf(f, "lost        %" PRIu64 "\n", st->lost);
 	fprintf(f,
 		"unpaired    %" PRIu64 " stray ends, %" PRIu64 " lost ends, %" PRIu64 " begun again, %" PRIu64
-		" ended for too many open\n",
+		" ended for too many open, %" PRIu64 " too deep\n",
 		sp ? sp->stray_exits : 0, sp ? sp->lost_ends : 0, sp ? sp->keyed_again : 0,
-		sp ? sp->keyed_forgotten : 0);
+		sp ? sp->keyed_forgotten : 0, sp ? sp->too_deep : 0);
 	if (m->flight)
 		text_window(f, m, st);
 	fprintf(f, "recordings  %u live, %u kept, %" PRIu64 " events recorded\n", st->recordings.live,

@@ -123,6 +123,9 @@ static void tell_losses(struct record *r, const struct mt_session_stats *st)
 		if (st->lost[causes[i].cause])
 			mt_log_warn(r->log, "lost %llu: %s", (unsigned long long)st->lost[causes[i].cause],
 				    causes[i].what);
+	if (st->spans->too_deep)
+		mt_log_warn(r->log, "%llu span%s nested too deep, not in the trace",
+			    (unsigned long long)st->spans->too_deep, mt_record_plural(st->spans->too_deep));
 	if (st->decode->malformed)
 		mt_log_warn(r->log, "%llu malformed records dropped",
 			    (unsigned long long)st->decode->malformed);

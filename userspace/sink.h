@@ -32,6 +32,7 @@ struct mt_unpaired {
 	uint64_t lost_ends;  /* slices closed because their end was lost */
 	uint64_t again;      /* spans with a key ended because the key began again */
 	uint64_t forgotten;  /* spans with a key ended because too many were open */
+	uint64_t too_deep;   /* spans not shown: too many were open on their thread */
 };
 
 struct mt_process {

@@ -382,6 +382,7 @@ bool sp_end(struct mt_spans *s, struct sp_thread *t, const struct mt_callsite *c
 static void hide(struct mt_spans *s, struct sp_thread *t, const struct sp_begin *b)
 {
 	s->stats.too_deep++;
+	t->proc->pub.unpaired.too_deep++;
 	if (t->deeper || t->nhidden == SP_MAX_HIDDEN || s->nhidden == SP_MAX_HIDDEN_ALL)
 		goto beyond;
 	if (t->nhidden == t->hidden_cap) {

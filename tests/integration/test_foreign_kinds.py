@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every kind of operand, made by hand and by compilers, in programs, libraries and libraries that come later."""
 
+import json
 import os
 import platform
 import shutil
@@ -8,7 +9,7 @@ import struct
 import subprocess
 
 import lib
-from lib import Skipped, Target, Tracer, check, dump, equal, need
+from lib import Skipped, Target, Tracer, check, dump, equal, need, run_tool
 from test_foreign import f32, values
 
 NOTE = r"""
@@ -574,6 +575,47 @@ def test_foreign_writable_code(c):
     equal(tr.wait(), 0, "exit status: " + tr.text())
     equal([o for o in dump(path) if o["type"] == "instant"], [], "hits")
     need("/writable: code of it is mapped writable or shared" in tr.text(), tr.text())
+
+
+DEEP = NOTE + """
+#include <stdio.h>
+#include <unistd.h>
+static void line(void) { char c; while (read(0, &c, 1) == 1 && c != '\\n'); }
+static int deep(int n)
+{
+    int r;
+    FIRE("f__start", "-4@%0", "r"(n));
+    r = n > 1 ? 1 + deep(n - 1) : 1;
+    FIRE("f__done", "-4@%0", "r"(n));
+    return r;
+}
+int main(void)
+{
+    printf("ready %d\\n", (int)getpid());
+    fflush(stdout);
+    line();
+    printf("deep=%d\\n", deep(1700) + deep(500));
+    printf("done\\n");
+    fflush(stdout);
+    line();
+}
+"""
+
+
+def test_foreign_deep(c):
+    """Recursion deeper than can be shown: the outer 500 spans, whole, and the others counted where one looks."""
+    path = c.dir + "/t.pftrace"
+    t = Target([compile_(c, "deep", DEEP, "cc", "-O1", "-fno-optimize-sibling-calls")])
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "k:f__start..k:f__done n=arg0 end.m=arg0"])
+    t.go()
+    equal(t.read(), {"deep": 2200}, "calls")
+    t.end()
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    rows = [o["args"] for o in dump(path) if o["type"] == "slice"]
+    equal([(r["n"], r["m"]) for r in rows], [(n, n) for n in list(range(1700, 1200, -1)) + list(range(500, 0, -1))], "spans")
+    need("warning: 1200 spans nested too deep, not in the trace" in tr.text(), tr.text())
+    status, out, err = run_tool(["summary", "--json", path])
+    equal(json.loads(out.splitlines()[0])["too_deep"], 1200, "summary: " + err)
 
 
 def test_foreign_wide(c):
