@@ -18,6 +18,9 @@
  *  A7  The kernel knows the memory that a link for one process is for by that process's first thread. Once that
  *      thread has ended (pthread_exit in main), such a link reaches no mapping that comes; then it is for all
  *      processes, of which the programs in the kernel let through those that are traced.
+ *  A8  A file that was written to in place (cp over it) has other code at the old places, where the kernel would put
+ *      breakpoints, and take them away by writing the old byte, when a process maps it. So it is looked at often;
+ *      when code at its probes has changed what was known of it is dropped, and it is read anew.
  *
  * Example: pid 7 maps /bin/app (3 callsites: scope, scope, event) and libx.so (none). scan reads both, keeps
  * app's descriptor; arm asks the filter (the event is filtered), numbers 4 probes, attaches one link with
@@ -135,6 +138,24 @@ void mt_attach_drop(struct mt_attach *a, uint32_t pid)
 	a->nmapped = n;
 }
 
+/* Of the bytes around each probe: are they what they were? */
+static uint64_t code_sum(const struct mt_elfnotes *n, int fd)
+{
+	uint64_t sum = 0xcbf29ce484222325ull, from;
+	unsigned char code[16];
+	ssize_t len, k;
+	uint32_t i;
+
+	for (i = 0; i < n->nprobes; i++) {
+		from = n->probes[i].offset < 8 ? 0 : n->probes[i].offset - 8;
+		len = pread(fd, code, sizeof(code), (off_t)from);
+		for (k = 0; k < len; k++)
+			sum = (sum ^ code[k]) * 0x100000001b3ull;
+		sum = (sum ^ (uint64_t)(len + 1)) * 0x100000001b3ull;
+	}
+	return sum;
+}
+
 /* Reads a file's notes into a new binary. A file that cannot be read has no callsites. */
 static int binary_read(struct mt_attach *a, const struct mt_proc_file *f, int fd, const struct stat *st,
 		       struct binary **ret_binary)
@@ -149,6 +170,7 @@ static int binary_read(struct mt_attach *a, const struct mt_proc_file *f, int fd
 	b->dev_minor = f->dev_minor;
 	b->inode = f->inode;
 	b->ctime = st->st_ctim;
+	b->mtime = st->st_mtim;
 	err = mt_elfnotes_read(fd, MT_ELF_NATIVE | (a->usdt ? MT_ELF_FOREIGN : 0), a->next_id, &b->notes);
 	if (err == -ENOMEM)
 		goto fail;
@@ -169,6 +191,7 @@ static int binary_read(struct mt_attach *a, const struct mt_proc_file *f, int fd
 		*ret_binary = b;
 		return 0;
 	}
+	b->code = code_sum(b->notes, fd);
 	err = -ENOMEM;
 	b->path = strdup(f->path);
 	b->verdicts = calloc(b->notes->ncallsites + 1ul, 1);
@@ -184,6 +207,37 @@ fail:
 	return err;
 }
 
+/* A8. Its callsites stay, for events that tell of them. */
+static bool forget_if_written(struct mt_attach *a, struct binary *b)
+{
+	uint32_t i, n;
+	struct stat st;
+
+	if (fstat(b->fd, &st) || !memcmp(&b->mtime, &st.st_mtim, sizeof(st.st_mtim)))
+		return false;
+	b->mtime = st.st_mtim;
+	if (code_sum(b->notes, b->fd) == b->code)
+		return false; /* nothing where it matters: what is armed stays */
+	b->stale = true;
+	mt_attach_drop_file(a, b);
+	for (i = n = 0; i < a->nmapped; i++)
+		if (a->mapped[i].binary != b)
+			a->mapped[n++] = a->mapped[i];
+	a->nmapped = n;
+	return true;
+}
+
+bool mt_attach_written(struct mt_attach *a)
+{
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < a->nbinaries; i++)
+		if (a->binaries[i]->notes && !a->binaries[i]->stale)
+			any |= forget_if_written(a, a->binaries[i]);
+	return any;
+}
+
 /* The binary of a mapped file, read if it is new. NULL: it cannot be opened (gone, or not ours to see). */
 static int binary_get(struct mt_attach *a, int dir, const struct mt_proc_file *f, struct binary **ret_binary)
 {
@@ -196,7 +250,7 @@ static int binary_get(struct mt_attach *a, int dir, const struct mt_proc_file *f
 	for (i = 0; i < a->nbinaries; i++) {
 		b = a->binaries[i];
 		if (b->inode == f->inode && b->dev_major == f->dev_major && b->dev_minor == f->dev_minor &&
-		    b->notes) {
+		    b->notes && !b->stale && !forget_if_written(a, b)) {
 			*ret_binary = b; /* A2 */
 			return 0;
 		}
@@ -211,7 +265,7 @@ static int binary_get(struct mt_attach *a, int dir, const struct mt_proc_file *f
 	for (i = 0; i < a->nbinaries; i++) {
 		b = a->binaries[i];
 		if (b->inode == f->inode && b->dev_major == f->dev_major && b->dev_minor == f->dev_minor &&
-		    !memcmp(&b->ctime, &st.st_ctim, sizeof(st.st_ctim))) {
+		    !b->stale && !memcmp(&b->ctime, &st.st_ctim, sizeof(st.st_ctim))) {
 			*ret_binary = b;
 			close(fd);
 			return 0;
@@ -395,7 +449,7 @@ int mt_attach_each(const struct mt_attach *a, int (*cb)(void *ctx, const struct 
 	int err;
 
 	for (i = 0; i < a->nbinaries; i++) {
-		if (!a->binaries[i]->notes)
+		if (!a->binaries[i]->notes || a->binaries[i]->stale)
 			continue;
 		file_of(a, a->binaries[i], &f);
 		err = cb(ctx, &f);

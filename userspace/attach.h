@@ -90,6 +90,12 @@ int mt_attach_arm(struct mt_attach *a, uint32_t pid);
  */
 void mt_attach_remapped(struct mt_attach *a, uint32_t pid, const struct mt_attach_id *file);
 
+/*
+ * Looks whether armed files were written to in place: their probes go away, before a process maps them anew. True if
+ * there were some: scan and arm then.
+ */
+bool mt_attach_written(struct mt_attach *a);
+
 /* Takes away the probes of one process (it ended, or is to be traced no more). */
 void mt_attach_drop(struct mt_attach *a, uint32_t pid);
 

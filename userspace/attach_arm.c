@@ -196,8 +196,7 @@ static bool headless(const struct mt_attach *a, uint32_t pid)
 	return is;
 }
 
-/* What is attached for single processes: a link for all would tell their hits a second time. */
-static void drop_file(struct mt_attach *a, const struct binary *b)
+void mt_attach_drop_file(struct mt_attach *a, const struct binary *b)
 {
 	uint32_t i = 0;
 
@@ -221,8 +220,8 @@ static int arm_binary(struct mt_attach *a, struct binary *b, uint32_t pid)
 	err = mt_room(&a->attached, a->nattached, &a->cap_attached, sizeof(*a->attached));
 	if (err)
 		return err;
-	if (!pid)
-		drop_file(a, b);
+	if (!pid) /* what is attached for single processes would be told a second time */
+		mt_attach_drop_file(a, b);
 	for (round = 0; round < 3; round++) {
 		judge(a, b);
 		err = batch_make(a, b, &s);

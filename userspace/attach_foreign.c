@@ -252,7 +252,7 @@ void mt_attach_usdt(const struct mt_attach *a, uint32_t spec, struct mt_attach_u
 	for (i = 0; i < a->nbinaries; i++) {
 		const struct foreign *f = a->binaries[i]->foreign;
 
-		if (!f)
+		if (!f || a->binaries[i]->stale)
 			continue;
 		ret->endless += f->found->endless;
 		ret->on_nop5 += on_nop5(a, f, spec);

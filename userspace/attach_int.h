@@ -19,8 +19,10 @@ enum verdict { V_NONE, V_ARMED, V_MODE, V_DIRECTIVE, V_FAILED };
 struct binary {
 	uint32_t dev_major, dev_minor;
 	uint64_t inode;
-	struct timespec ctime;
-	int fd; /* -1: no callsites in it */
+	struct timespec ctime, mtime;
+	uint64_t code; /* a sum of the code around its probes */
+	bool stale;    /* A8: it was written to; what is here is of before. Not looked at any more */
+	int fd;        /* -1: no callsites in it */
 	char *path;
 	struct mt_elfnotes *notes; /* NULL: nothing in it for us */
 	uint8_t *verdicts;         /* enum verdict per callsite */
@@ -90,6 +92,8 @@ void mt_attach_batch_free(struct batch *s);
 /* Attaches all of s; refused sites are marked, the others are in at. -ENOMEM, -ESRCH. */
 int mt_attach_link(struct mt_attach *a, struct attached *at, const struct batch *s);
 void mt_attach_unlink(struct attached *at);
+/* Takes away what is attached of a file. */
+void mt_attach_drop_file(struct mt_attach *a, const struct binary *b);
 
 /* attach_foreign.c */
 /* Looks for what the specs want in b. */

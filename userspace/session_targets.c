@@ -501,7 +501,7 @@ void mt_session_maps_changed(struct mt_session *s)
 
 void mt_session_rescan(struct mt_session *s, uint64_t tick)
 {
-	bool all = !s->watch && tick % SCAN_EVERY == 0;
+	bool all = (!s->watch && tick % SCAN_EVERY == 0) || mt_attach_written(s->attach);
 	struct target *t;
 	uint32_t i, fresh;
 

@@ -7,6 +7,7 @@ import platform
 import shutil
 import struct
 import subprocess
+import time
 
 import lib
 from lib import Skipped, Target, Tracer, check, dump, equal, need, run_tool
@@ -616,6 +617,64 @@ def test_foreign_deep(c):
     need("warning: 1200 spans nested too deep, not in the trace" in tr.text(), tr.text())
     status, out, err = run_tool(["summary", "--json", path])
     equal(json.loads(out.splitlines()[0])["too_deep"], 1200, "summary: " + err)
+
+
+WRITTEN = NOTE + """
+int fire(int i)
+{
+    volatile long z = i; /* CODE */
+    FIRE("x", "-4@%0", "r"(i + ADD));
+    return (int)z;
+}
+"""
+WRITTEN_MAIN = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+static void line(void) { char c; while (read(0, &c, 1) == 1 && c != '\\n'); }
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < 3; i++) {
+        void *l = dlopen(argv[1], RTLD_NOW);
+        int (*fire)(int) = (int (*)(int))dlsym(l, "fire");
+        if (i == 1) {
+            printf("ready %d\\n", (int)getpid());
+            fflush(stdout);
+            line();
+        } else {
+            usleep(400000);
+        }
+        printf("r%d=%d\\n", i, fire(i));
+        dlclose(l); /* before somebody writes to it */
+        printf("done\\n");
+        fflush(stdout);
+        line();
+    }
+}
+"""
+
+
+def test_foreign_file_written(c):
+    """A library is written over in place, and loaded again: its new probes, with their values, and its new results."""
+    old = compile_(c, "old.so", WRITTEN, "cc", "-O2", "-DADD=0", "-shared", "-fPIC")
+    new = compile_(c, "new.so", WRITTEN.replace("/* CODE */", "for (int k = 0; k < 3; k++) z = z * 1234567 + 0x1122334455667788;"),
+                   "cc", "-O2", "-DADD=1000", "-shared", "-fPIC")
+    so, path = os.path.join(c.dir, "now.so"), c.dir + "/t.pftrace"
+    z = 2
+    for _ in range(3):
+        z = z * 1234567 + 0x1122334455667788
+    shutil.copyfile(old, so)
+    t = Target([compile_(c, "written", WRITTEN_MAIN, "cc", "-ldl"), so])
+    tr = Tracer(["-p", str(t.pid), "-o", path, "--usdt", "k:x"])
+    t.go()
+    equal(t.read(), {"r1": 1}, "old results")
+    shutil.copyfile(new, so)
+    time.sleep(1) # the probes of the old one go away within two ticks
+    t.go()
+    equal(t.read(), {"r1": 1, "r2": signed(z, 4)}, "new results")
+    t.end()
+    equal(tr.wait(), 0, "exit status: " + tr.text())
+    equal([values(o) for o in dump(path) if o["type"] == "instant"], [[1], [1002]], "hits")
 
 
 def test_foreign_wide(c):
